@@ -7,10 +7,13 @@ use crate::Measured;
 use crate::chart::{Axis, Chart, Group};
 use crate::peers::Multiplexer;
 use crate::proc;
-use crate::row::{Row, Target, middle};
+use crate::row::{Row, Target, amount, middle};
 use crate::session::Workspace;
-use crate::text;
+use crate::text::{self, Kind};
 use crate::viewer::Viewer;
+
+/// A bar of a chart: its label and its length.
+type Bar = (String, f64);
 
 /// Bytes of the file.
 pub(crate) const BYTES: usize = 100_000_000;
@@ -23,6 +26,8 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
     let race = Race {
         what: "cat of 100 MB, detached: throughput",
         cost: "the same: CPU time of the server",
+        kind: Kind::Mixed,
+        cost_target: Target::Less,
         audience: Audience::Nobody,
         peers: &[
             (Multiplexer::Dtach, Target::AtLeast(0.8)),
@@ -33,12 +38,47 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
     race.run(("cat", title))
 }
 
+/// The same for several kinds of output, compared with the bare relay.
+pub(crate) fn measure_kinds() -> anyhow::Result<Measured> {
+    let plain = Race {
+        what: "cat of 100 MB of ASCII: throughput",
+        cost: "ASCII: CPU time of the server",
+        kind: Kind::Plain,
+        cost_target: Target::AtMost(2.0),
+        audience: Audience::Nobody,
+        peers: &[(Multiplexer::Dtach, Target::AtLeast(0.95))],
+    };
+    let coloured = Race {
+        what: "cat of 100 MB with colours: throughput",
+        cost: "colours: CPU time of the server",
+        kind: Kind::Coloured,
+        cost_target: Target::Less,
+        peers: &[(Multiplexer::Dtach, Target::AtLeast(0.9))],
+        ..plain
+    };
+    let unicode = Race {
+        what: "cat of 100 MB of Unicode: throughput",
+        cost: "Unicode: CPU time of the server",
+        kind: Kind::Unicode,
+        cost_target: Target::Less,
+        peers: &[(Multiplexer::Dtach, Target::AtLeast(0.75))],
+        ..plain
+    };
+    let mut rows = Vec::new();
+    for race in [plain, coloured, unicode] {
+        rows.extend(race.rows()?.0);
+    }
+    Ok(rows.into())
+}
+
 /// The same with a client attached to a terminal that is read as fast as the client draws.
 pub(crate) fn measure_attached() -> anyhow::Result<Measured> {
     let title = "100 MB printed in an attached terminal";
     let race = Race {
         what: "cat of 100 MB, attached: throughput",
         cost: "the same: CPU time of client and server",
+        kind: Kind::Mixed,
+        cost_target: Target::Less,
         audience: Audience::One,
         peers: &[(Multiplexer::Tmux, Target::AtLeast(1.5)), (Multiplexer::Mprocs, Target::More)],
     };
@@ -46,9 +86,12 @@ pub(crate) fn measure_attached() -> anyhow::Result<Measured> {
 }
 
 /// patterm and its peers, alternating.
+#[derive(Clone, Copy)]
 struct Race {
     what: &'static str,
     cost: &'static str,
+    kind: Kind,
+    cost_target: Target,
     audience: Audience,
     peers: &'static [(Multiplexer, Target)],
 }
@@ -62,8 +105,16 @@ struct Rounds {
 
 impl Race {
     fn run(&self, (name, title): (&str, &str)) -> anyhow::Result<Measured> {
+        let (rows, bars) = self.rows()?;
+        let groups = vec![Group { name: String::new(), bars }];
+        let charts = vec![Chart::bars(name, title, Axis::linear("MB/s"), groups)];
+        Ok(Measured { rows, charts })
+    }
+
+    /// The rows, and the throughput of each.
+    fn rows(&self) -> anyhow::Result<(Vec<Row>, Vec<Bar>)> {
         let workspace = Workspace::new()?;
-        let cat = Cat::new(&workspace, BYTES)?;
+        let cat = Cat::of(&workspace, BYTES, self.kind)?;
         let mut ours = Rounds::default();
         let mut theirs: Vec<_> = self.peers.iter().map(|_| Rounds::default()).collect();
         for round in 0..ROUNDS {
@@ -82,18 +133,19 @@ impl Race {
         let mut bars = vec![(Multiplexer::Patterm.name().to_owned(), rate)];
         for ((multiplexer, target), rounds) in self.peers.iter().zip(theirs) {
             if rounds.rates.is_empty() {
-                rows.push(Row::missing(self.what, multiplexer.name(), *target));
+                let row = Row::missing(self.what, multiplexer.name(), *target);
+                rows.push(row.with_details(amount(rate, "MB/s")));
+                let row = Row::missing(self.cost, multiplexer.name(), self.cost_target);
+                rows.push(row.with_details(amount(seconds, "s")));
                 continue;
             }
             let theirs = (multiplexer.name(), middle(rounds.rates));
             bars.push((multiplexer.name().to_owned(), theirs.1));
             rows.push(Row::ratio(self.what, rate, theirs, "MB/s", *target));
             let theirs = (multiplexer.name(), middle(rounds.seconds));
-            rows.push(Row::ratio(self.cost, seconds, theirs, "s", Target::Less));
+            rows.push(Row::ratio(self.cost, seconds, theirs, "s", self.cost_target));
         }
-        let groups = vec![Group { name: String::new(), bars }];
-        let charts = vec![Chart::bars(name, title, Axis::linear("MB/s"), groups)];
-        Ok(Measured { rows, charts })
+        Ok((rows, bars))
     }
 }
 
@@ -115,8 +167,12 @@ pub(crate) struct Cat<'a> {
 
 impl<'a> Cat<'a> {
     pub(crate) fn new(workspace: &'a Workspace, bytes: usize) -> anyhow::Result<Self> {
+        Self::of(workspace, bytes, Kind::Mixed)
+    }
+
+    fn of(workspace: &'a Workspace, bytes: usize, kind: Kind) -> anyhow::Result<Self> {
         let [file, go, done] = ["text", "go", "done"].map(|name| workspace.folder().join(name));
-        text::write(&file, bytes)?;
+        text::write_kind(&file, bytes, kind)?;
         for pipe in [&go, &done] {
             let made = workspace.command(Path::new("mkfifo")).arg(pipe).status()?;
             anyhow::ensure!(made.success(), "mkfifo: {made}");

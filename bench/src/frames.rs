@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use patterm_screen::Size;
 
+use patterm_bench::terminal::Terminal;
+
 use crate::peers::is_installed;
 use crate::row::{Row, Target, middle};
 use crate::session::Workspace;
@@ -28,6 +30,12 @@ const SECONDS: [u64; 2] = [4, 20];
 
 /// A program that prints nothing counts as idle after ten seconds, and its observer sleeps a second later.
 const REST: Duration = Duration::from_secs(15);
+
+/// The view's last check whether the server answers is over by then.
+const LAST_CHECK: Duration = Duration::from_secs(3);
+
+/// One check a second wakes up the view twice, for its timer and for the answer, and the server once or twice.
+const FOCUSED_MOST: f64 = 5.0;
 
 /// For how long wake-ups are counted.
 const QUIET: Duration = Duration::from_secs(10);
@@ -64,7 +72,7 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
         let (ours, theirs) = (all(&ours, of), all(&theirs, of));
         rows.push(Row::ratio(what, ours, ("tmux", theirs), unit, Target::Less));
     }
-    rows.push(idle_wakeups()?);
+    rows.extend(idle_wakeups()?);
     Ok(rows.into())
 }
 
@@ -104,18 +112,38 @@ fn look(viewer: &Viewer, server: u32) -> anyhow::Result<Round> {
     })
 }
 
-/// Wake-ups of all patterm processes while a view shows idle programs.
-fn idle_wakeups() -> anyhow::Result<Row> {
+/// Wake-ups of all patterm processes while a view shows idle programs: with the focus, when the view checks once a
+/// second whether the server still answers, and without it.
+fn idle_wakeups() -> anyhow::Result<[Row; 2]> {
     let workspace = Workspace::new()?;
     let mut tools = workspace.connect()?;
     let id = tools.spawn(&["sh", "-c", "echo ready; exec cat"])?;
     tools.spawn(&["sleep", "1000000"])?;
     let client = format!("{} attach {id}", workspace.patterm(&[]).get_program().to_string_lossy());
     let (mut terminal, mut screen) = open(&workspace, &client, SIZE, "ready")?;
-    let until = Instant::now() + REST;
-    while Instant::now() < until {
-        screen.feed(terminal.read(until).context("the client is gone")?);
-    }
+    let mut rest = |terminal: &mut Terminal, time| -> anyhow::Result<()> {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            screen.feed(terminal.read(until).context("the client is gone")?);
+        }
+        Ok(())
+    };
+    rest(&mut terminal, REST)?;
+    let what = "idle, with a view that has the focus: wake-ups of all patterm processes";
+    let focused = wakeups(&workspace, &mut terminal, what, FOCUSED_MOST)?;
+    terminal.type_in(b"\x1b[O")?;
+    rest(&mut terminal, LAST_CHECK)?;
+    let what = "idle, with a view without the focus: wake-ups of all patterm processes";
+    Ok([focused, wakeups(&workspace, &mut terminal, what, 0.0)?])
+}
+
+/// Counts wake-ups for a while.
+fn wakeups(
+    workspace: &Workspace,
+    terminal: &mut Terminal,
+    what: &str,
+    most: f64,
+) -> anyhow::Result<Row> {
     let pids = proc::patterm_processes(workspace.folder());
     anyhow::ensure!(pids.contains(&terminal.pid()), "the client is not among {pids:?}");
     let before = proc::wakeups(&pids);
@@ -124,7 +152,6 @@ fn idle_wakeups() -> anyhow::Result<Row> {
     let woken = |(thread, count): (_, &u64)| count - before.get(thread).unwrap_or(&0);
     let woken: u64 = after.iter().map(woken).sum();
     let per_second = woken as f64 / QUIET.as_secs_f64();
-    let what = "idle, with a view attached: wake-ups of all patterm processes";
-    let row = Row::number(what, per_second, "/s", Target::AtMost(0.0));
+    let row = Row::number(what, per_second, "/s", Target::AtMost(most));
     Ok(row.with_details(format!("{} processes, {drawn} bytes drawn", pids.len())))
 }

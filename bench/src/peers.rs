@@ -44,7 +44,7 @@ impl Multiplexer {
     pub(crate) fn is_installed(self) -> bool {
         match self {
             Self::Patterm => true,
-            Self::Mprocs => mprocs().is_some(),
+            Self::Mprocs => !is_alone() && mprocs().is_some(),
             Self::Tmux | Self::Screen | Self::Dtach => is_installed(self.name()),
         }
     }
@@ -157,8 +157,16 @@ pub(crate) fn installed() -> Option<PathBuf> {
     std::env::var_os("PATTERM_BENCH_PEERS").map(PathBuf::from)
 }
 
-/// Whether a program is in PATH.
+/// Whether only patterm is measured: `scripts/compare` compares two versions of it, and needs no peers.
+pub(crate) fn is_alone() -> bool {
+    std::env::var_os("PATTERM_BENCH_ALONE").is_some_and(|value| value == "1")
+}
+
+/// Whether a program is in PATH, and peers are measured.
 pub(crate) fn is_installed(program: &str) -> bool {
+    if is_alone() {
+        return false;
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).exists())
 }

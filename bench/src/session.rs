@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 pub(crate) struct Workspace {
     top: tempfile::TempDir,
     programs: PathBuf,
+    /// The patterm to measure.
+    patterm: PathBuf,
     /// Additional environment of everything started here.
     environment: HashMap<String, String>,
     /// The server's process.
@@ -30,7 +32,13 @@ impl Workspace {
 
     /// A server that keeps this much output of each process.
     pub(crate) fn with_log_bytes(bytes: u64) -> anyhow::Result<Self> {
-        Self::serving(&[&format!("--max-log-bytes={bytes}")], "")
+        Self::with_log_bytes_of(None, bytes)
+    }
+
+    /// The same with another patterm than the one that was built with the benchmarks.
+    pub(crate) fn with_log_bytes_of(patterm: Option<&Path>, bytes: u64) -> anyhow::Result<Self> {
+        let flags = [format!("--max-log-bytes={bytes}")];
+        Self::serving_by(patterm, &[&flags[0]], "", |_| Ok(HashMap::new()))
     }
 
     /// A server with these flags and user settings.
@@ -44,11 +52,22 @@ impl Workspace {
         settings: &str,
         environment: impl FnOnce(&Path) -> anyhow::Result<HashMap<String, String>>,
     ) -> anyhow::Result<Self> {
+        Self::serving_by(None, flags, settings, environment)
+    }
+
+    fn serving_by(
+        patterm: Option<&Path>,
+        flags: &[&str],
+        settings: &str,
+        environment: impl FnOnce(&Path) -> anyhow::Result<HashMap<String, String>>,
+    ) -> anyhow::Result<Self> {
         let programs = std::env::current_exe()?.parent().context("no folder")?.to_owned();
+        let patterm = patterm.map_or_else(|| programs.join("patterm"), Path::to_owned);
         let top = tempfile::tempdir()?;
         let environment = environment(top.path())?;
         let socket = PathBuf::new();
-        let mut workspace = Self { top, programs, environment, server: 0, socket, http: None };
+        let (server, http) = (0, None);
+        let mut workspace = Self { top, programs, patterm, environment, server, socket, http };
         let of_user = workspace.folder().join("config/patterm");
         std::fs::create_dir_all(&of_user)?;
         std::fs::write(of_user.join("config.toml"), settings)?;
@@ -74,7 +93,7 @@ impl Workspace {
 
     /// The binary to measure.
     pub(crate) fn patterm(&self, arguments: &[&str]) -> Command {
-        let mut command = self.program("patterm");
+        let mut command = self.command(&self.patterm);
         command.args(arguments);
         command
     }

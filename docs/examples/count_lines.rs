@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::process::find_run;
 use super::tool::{Call, Effect, Loading, Tool};
+use patterm_panes::data_plane::ProcessRun;
 
 pub(super) struct CountLines;
 
@@ -32,17 +33,21 @@ impl Tool for CountLines {
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
-        let (_, run) = find_run(&call, &args.process_id)?;
-        let count = move || {
-            let mut lines = 0;
-            run.visit_lines(0, |_| {
-                lines += 1;
-                true
-            });
-            lines
-        };
-        // A history may have megabytes; the thread that answers requests must not read it.
-        let lines = call.blocking(count).await?;
+        let (_, run) = find_run(&call, &args.process_id).await?;
+        // A history can be megabytes long; the thread that answers requests must not read it.
+        let lines = call.blocking(move || count(&run)).await?;
         Ok(Answer { lines })
     }
+}
+
+pub(super) fn count(run: &ProcessRun) -> u64 {
+    let (mut lines, mut last) = (0, None);
+    run.visit_lines(0, |line| {
+        // A very long line comes in several parts with the same number.
+        if last.replace(line.number) != Some(line.number) {
+            lines += 1;
+        }
+        true
+    });
+    lines
 }

@@ -9,7 +9,11 @@ use serde_json::value::RawValue;
 
 use crate::error::{GatewayError, GatewayErrorKind};
 use crate::events::EventReader;
+use crate::http::head::{self, Parsed};
+use crate::http::tool_call::ToolCall;
+use crate::json_scan::Cursor;
 use crate::lines::{Lines, LongLine};
+use crate::raw;
 use crate::relay::{ClientId, ClientRequest, Era, Eras, Ids, Output, Relay, RelayConfig};
 
 const LIMIT: usize = 64;
@@ -113,7 +117,7 @@ impl Script {
                 self.relay.receive_oversized(&line, 1);
             }
             b'c' => self.say(caller, said),
-            b'j' => self.relay.join(ClientId(caller), &caller.to_string()),
+            b'j' => self.relay.join(ClientId(caller), &caller.to_string(), true),
             b'l' => {
                 self.relay.leave(ClientId(caller));
                 let gone = |number: &usize| self.asked[*number].0 == caller;
@@ -144,7 +148,7 @@ impl Script {
                 let number = self.asked.len();
                 self.asked.push((caller, id.clone()));
                 self.open.insert(number, (id.clone(), true));
-                self.relay.join(ClientId(caller), &caller.to_string());
+                self.relay.join(ClientId(caller), &caller.to_string(), true);
                 let (method, text) = (method.to_string(), text.to_owned());
                 let era = Era::of(&text);
                 self.relay.request(ClientRequest {
@@ -338,9 +342,238 @@ fn without_ids(text: &str) -> Option<serde_json::Value> {
     Some(value)
 }
 
+/// What the scan accepts, serde accepts, with the same members at the same places. What it takes for a
+/// usual call, the general way takes for the same call, and no parser reads it differently.
+pub(crate) fn json_scan(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let mut cursor = Cursor::new(data);
+    if cursor.value().is_some() && cursor.end().is_some() {
+        let read = serde_json::from_str::<serde::de::IgnoredAny>(text);
+        assert!(read.is_ok(), "serde refuses {text:?}: {read:?}");
+    }
+    let mut members = Vec::new();
+    let mut cursor = Cursor::new(data);
+    let read = cursor.object(|cursor, name| {
+        members.push((String::from_utf8_lossy(name).into_owned(), cursor.value()?));
+        Some(())
+    });
+    if read.is_some() && cursor.end().is_some() {
+        let read: Vec<_> =
+            members.into_iter().map(|(name, span)| (name, text[span].to_owned())).collect();
+        assert_eq!(read, Members::of(text).0, "{text}");
+    }
+    let Some(call) = ToolCall::read(data) else { return };
+    assert_eq!(crate::ambiguous::ambiguity(text), None, "{text}");
+    let Ok(Incoming::One(Message::Request { id, method, .. })) = Incoming::parse(data) else {
+        panic!("no request: {text}");
+    };
+    assert_eq!((id.as_json(), &*method), (&text[call.id.clone()], "tools/call"), "{text}");
+    assert_eq!(raw::id(text), Some(call.id), "{text}");
+    let name = raw::at_path(text, &["params", "name"])
+        .and_then(|span| serde_json::from_str(&text[span]).ok());
+    assert_eq!(name, Some(text[call.tool].to_owned()), "{text}");
+    assert_eq!(raw::member(text, "params"), Some(&text[call.params]), "{text}");
+    assert_eq!(Era::of(text) == Era::Modern, call.revision.is_some(), "{text}");
+    assert_eq!(raw::at_path(text, &["params", "_meta", "progressToken"]), call.token, "{text}");
+}
+
+/// A request as a server sees it: its path, headers and body.
+type Seen = (String, Vec<(String, Vec<u8>)>, Vec<u8>);
+
+/// What the strict reader takes for a plain POST, hyper takes for the same request.
+pub(crate) fn http_head(data: &[u8]) {
+    let Parsed::Post(head) = head::parse(data) else { return };
+    let whole = head.length + head.body;
+    // hyper checks the target once more; the connection is closed if that fails.
+    let path = std::str::from_utf8(&data[head.path.clone()]).expect("a path is text");
+    if data.len() < whole || path.parse::<hyper::Uri>().is_err() {
+        return;
+    }
+    let mut headers: Vec<_> = head::headers(data)
+        .iter()
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_vec()))
+        .collect();
+    headers.sort();
+    let fields = &head.fields;
+    for (name, field) in [
+        ("host", &fields.host),
+        ("authorization", &fields.authorization),
+        ("content-type", &fields.content_type),
+        ("mcp-session-id", &fields.session),
+        ("mcp-protocol-version", &fields.version),
+        ("mcp-method", &fields.method),
+        ("mcp-name", &fields.name),
+    ] {
+        let mut all = headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value);
+        let (first, second) = (all.next(), all.next());
+        assert!(second.is_none() || fields.unusual, "{name} twice: {}", data.escape_ascii());
+        if second.is_none() {
+            let found = field.clone().map(|span| &data[span]);
+            assert_eq!(found, first.map(Vec::as_slice), "{name}: {}", data.escape_ascii());
+        }
+    }
+    let ours: Seen = (path.to_owned(), headers, data[head.length..whole].to_vec());
+    let theirs = seen_by_hyper(&data[..whole]);
+    assert_eq!(theirs, [ours], "{}", data.escape_ascii());
+}
+
+/// The requests that hyper finds in these bytes.
+fn seen_by_hyper(bytes: &[u8]) -> Vec<Seen> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let seen = std::rc::Rc::<std::cell::RefCell<Vec<Seen>>>::default();
+    runtime.block_on(async {
+        let (mut client, server) = tokio::io::duplex(bytes.len() + 1024);
+        tokio::io::AsyncWriteExt::write_all(&mut client, bytes).await.unwrap();
+        tokio::io::AsyncWriteExt::shutdown(&mut client).await.unwrap();
+        let service =
+            hyper::service::service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+                let seen = seen.clone();
+                async move {
+                    let (parts, body) = request.into_parts();
+                    assert_eq!(parts.method, hyper::Method::POST);
+                    let body = http_body_util::BodyExt::collect(body).await?.to_bytes().to_vec();
+                    let mut headers: Vec<_> = parts
+                        .headers
+                        .iter()
+                        .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
+                        .collect();
+                    headers.sort();
+                    seen.borrow_mut().push((parts.uri.path().to_owned(), headers, body));
+                    let empty = http_body_util::Full::<hyper::body::Bytes>::default();
+                    Ok::<_, hyper::Error>(hyper::Response::new(empty))
+                }
+            });
+        let io = hyper_util::rt::TokioIo::new(server);
+        let mut http = hyper::server::conn::http1::Builder::new();
+        // The bytes end before the response is written.
+        let _ = http.half_close(true).serve_connection(io, service).await;
+    });
+    seen.take()
+}
+
 #[cfg(test)]
 mod tests {
     use crate::replay::replay;
+
+    /// How long arbitrary input is tried; with `PATTERM_LONG=1` for minutes.
+    fn budget() -> std::time::Duration {
+        let is_long = std::env::var_os("PATTERM_LONG").is_some_and(|value| value == "1");
+        std::time::Duration::from_millis(if is_long { 120_000 } else { 300 })
+    }
+
+    /// Parts in any order, with a few bytes replaced.
+    fn composed(
+        u: &mut arbtest::arbitrary::Unstructured<'_>,
+        parts: &[&str],
+    ) -> arbtest::arbitrary::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        for _ in 0..u.int_in_range(1..=24)? {
+            text.extend_from_slice(u.choose(parts)?.as_bytes());
+        }
+        for _ in 0..u.int_in_range(0..=2)? {
+            let at = u.choose_index(text.len())?;
+            text[at] = u.arbitrary()?;
+        }
+        Ok(text)
+    }
+
+    #[test]
+    fn arbitrary_json_is_read_as_serde_reads_it() {
+        const PARTS: [&str; 30] = [
+            "{",
+            "}",
+            "[",
+            "]",
+            ":",
+            ",",
+            " ",
+            "\n",
+            "1",
+            "-0.5e+7",
+            "01",
+            "true",
+            "null",
+            "\"a\"",
+            "\"\"",
+            "\"\\u00e9\\n\"",
+            "\"\\ud800\"",
+            "\"é\u{2028}\"",
+            "\"0123456789abcdef\"",
+            "\"a\":",
+            "\"id\":7,",
+            "\"jsonrpc\":\"2.0\",",
+            "\"method\":\"tools/call\",",
+            "\"params\":",
+            "{\"name\":\"x\"}",
+            "{\"name\":\"x\",\"arguments\":{\"a\":[1]},",
+            "\"_meta\":{}",
+            "\"io.modelcontextprotocol/protocolVersion\":\"x\",",
+            "\"io.modelcontextprotocol/clientCapabilities\":{}",
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"x\"}}",
+        ];
+        let test = |u: &mut arbtest::arbitrary::Unstructured<'_>| {
+            super::json_scan(&composed(u, &PARTS)?);
+            Ok(())
+        };
+        arbtest::arbtest(test).budget(budget());
+    }
+
+    #[test]
+    fn arbitrary_heads_are_read_as_hyper_reads_them() {
+        const PARTS: [&str; 26] = [
+            "Host: a\r\n",
+            "content-length: 0\r\n",
+            "Content-Length: 3\r\n",
+            "Content-Length:3\n",
+            "Content-Length: 03 \r\n",
+            "Content-Length: 3,3\r\n",
+            "Content-Length: -3\r\n",
+            "Content-Length\t: 3\r\n",
+            " Content-Length: 3\r\n",
+            "Transfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: identity\r\n",
+            "Connection: close\r\n",
+            "Connection: keep-alive\r\n",
+            "Connection: upgrade\r\n",
+            "Upgrade: x\r\n",
+            "Expect: 100-continue\r\n",
+            "X: \u{e9}\r\n",
+            "X:\r\n",
+            "X: a\r\n b\r\n",
+            "\r\n",
+            "\n",
+            "\r",
+            "abc",
+            "\r\nabc",
+            "\r\nabcPOST / HTTP/1.1\r\n",
+            "A: b\r\n",
+        ];
+        const LINES: [&str; 6] = [
+            "POST /mcp HTTP/1.1\r\n",
+            "POST /servers/a%20b/mcp HTTP/1.1\r\n",
+            "\r\nPOST /mcp HTTP/1.1\n",
+            "POST /mcp HTTP/1.0\r\n",
+            "POST //a/../b HTTP/1.1\r\n",
+            "POST /a\"b HTTP/1.1\r\n",
+        ];
+        let test = |u: &mut arbtest::arbitrary::Unstructured<'_>| {
+            let mut head = u.choose(&LINES)?.as_bytes().to_vec();
+            head.extend(composed(u, &PARTS)?);
+            super::http_head(&head);
+            Ok(())
+        };
+        arbtest::arbtest(test).budget(budget());
+    }
+
+    #[test]
+    fn json_scan() {
+        replay("json_scan", super::json_scan);
+    }
+
+    #[test]
+    fn http_head() {
+        replay("http_head", super::http_head);
+    }
 
     #[test]
     fn lines() {

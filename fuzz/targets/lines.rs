@@ -8,11 +8,20 @@ mod checks;
 mod events;
 #[path = "../../crates/gateway/src/lines.rs"]
 mod lines;
+#[path = "../../crates/gateway/src/json_scan.rs"]
+mod json_scan;
 #[path = "../../crates/gateway/src/raw.rs"]
 mod raw;
 #[path = "../../crates/gateway/src/error.rs"]
 mod error;
 #[path = "../../crates/gateway/src/relay/mod.rs"]
 mod relay;
+
+mod http {
+    #[path = "../../../crates/gateway/src/http/head.rs"]
+    pub(crate) mod head;
+    #[path = "../../../crates/gateway/src/http/tool_call.rs"]
+    pub(crate) mod tool_call;
+}
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::lines(data));

@@ -1,5 +1,5 @@
-//! The bad-input table of the transports contract, line by line, through every door. Whatever
-//! comes in, the connection still answers the ping that follows.
+//! The bad-input table of the transport specification, line by line, over every transport. Whatever
+//! the input, the connection still answers the ping that follows.
 
 use patterm_host::GREETING_REFUSED;
 use patterm_host::tools::ErrorKind;
@@ -7,13 +7,13 @@ use patterm_store::limits::Limits;
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 
-use crate::support::{Door, Peer, Place, Serving, account};
+use crate::support::{Peer, Place, Serving, Transport, account};
 
-/// The ping that follows every input, and its answer to the byte.
+/// The ping that follows every input, and its exact response.
 const PING: &[u8] = br#"{"jsonrpc":"2.0","id":"after","method":"ping"}"#;
 const PONG: &[u8] = br#"{"jsonrpc":"2.0","id":"after","result":{}}"#;
 
-/// A limit that a test reaches quickly; the least that the proxy's flag takes is 1024.
+/// A limit that a test reaches quickly; the proxy's flag accepts 1024 at least.
 const SMALL_LIMIT: usize = 4096;
 
 struct Served {
@@ -34,7 +34,7 @@ fn small() -> Served {
     served_with(Limits { message_bytes: SMALL_LIMIT, ..Limits::default() })
 }
 
-/// Everything that is said up to the answer of a ping that is asked now.
+/// All messages up to the response to a ping that is sent now.
 fn said(peer: &mut Peer) -> Vec<String> {
     peer.send_body(PING);
     let mut said = Vec::new();
@@ -59,67 +59,76 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 impl Served {
-    /// Each body, in a frame of its own, is answered with `expected`: as the first message of a
-    /// connection and after others, through every door.
+    /// Checks that each body, in its own frame, is answered with `expected`: as the first message
+    /// of a connection and after others, over every transport.
     #[track_caller]
     fn check<B: AsRef<[u8]>>(&self, bodies: &[B], expected: &[&str]) {
-        for door in Door::ALL {
-            self.check_door(door, bodies, expected);
+        for transport in Transport::ALL {
+            self.check_door(transport, bodies, expected);
         }
     }
 
     #[track_caller]
-    fn check_door<B: AsRef<[u8]>>(&self, door: Door, bodies: &[B], expected: &[&str]) {
-        let streams: Vec<_> = bodies.iter().map(|b| framed(door.framing(), b.as_ref())).collect();
-        self.check_streams(door, &streams, expected);
+    fn check_door<B: AsRef<[u8]>>(&self, transport: Transport, bodies: &[B], expected: &[&str]) {
+        let streams: Vec<_> =
+            bodies.iter().map(|b| framed(transport.framing(), b.as_ref())).collect();
+        self.check_streams(transport, &streams, expected);
     }
 
-    /// The same for bytes that bring their own framing, or none.
+    /// The same for bytes with their own framing, or none.
     #[track_caller]
-    fn check_streams<B: AsRef<[u8]>>(&self, door: Door, streams: &[B], expected: &[&str]) {
-        let mut used = self.server.connect(door);
-        assert_eq!(said(&mut used), [""; 0], "{door:?}");
+    fn check_streams<B: AsRef<[u8]>>(
+        &self,
+        transport: Transport,
+        streams: &[B],
+        expected: &[&str],
+    ) {
+        let mut used = self.server.connect(transport);
+        assert_eq!(said(&mut used), [""; 0], "{transport:?}");
         for stream in streams {
             let stream = stream.as_ref();
             used.send(stream);
-            assert_eq!(said(&mut used), expected, "{door:?}: {}", shown(stream));
-            let mut fresh = self.server.connect(door);
+            assert_eq!(said(&mut used), expected, "{transport:?}: {}", shown(stream));
+            let mut fresh = self.server.connect(transport);
             fresh.send(stream);
-            assert_eq!(said(&mut fresh), expected, "{door:?}, first: {}", shown(stream));
-            assert_eq!(fresh.finish(), [Value::Null; 0], "{door:?}: {}", shown(stream));
+            assert_eq!(said(&mut fresh), expected, "{transport:?}, first: {}", shown(stream));
+            assert_eq!(fresh.finish(), [Value::Null; 0], "{transport:?}: {}", shown(stream));
         }
-        assert_eq!(used.finish(), [Value::Null; 0], "{door:?}");
+        assert_eq!(used.finish(), [Value::Null; 0], "{transport:?}");
     }
 
-    /// A stream that ends after these bytes is answered with `expected`, and ends well.
+    /// Checks that a stream that ends after these bytes is answered with `expected`, and ends
+    /// cleanly.
     #[track_caller]
     fn check_end(&self, framing: Framing, stream: &[u8], expected: &[&str]) {
-        for door in [Door::Socket(framing), Door::Proxy(framing)] {
-            let mut peer = self.server.connect(door);
+        for transport in [Transport::Socket(framing), Transport::Proxy(framing)] {
+            let mut peer = self.server.connect(transport);
             peer.send(stream);
             let said: Vec<_> =
                 peer.finish().iter().map(|v| account(v.to_string().as_bytes())).collect();
-            assert_eq!(said, expected, "{door:?}: {}", shown(stream));
+            assert_eq!(said, expected, "{transport:?}: {}", shown(stream));
         }
     }
 
-    /// One request is refused with `code`, and the error holds `word` in its message or data.
+    /// Checks that a request is refused with `code`, and that the error contains `word` in its
+    /// message or data.
     #[track_caller]
     fn check_error(&self, method: &str, params: Value, code: i64, word: &str) {
-        for door in Door::ALL {
-            let mut peer = self.server.connect(door);
+        for transport in Transport::ALL {
+            let mut peer = self.server.connect(transport);
             let error = peer.answer("it", method, params.clone())["error"].take();
-            assert_eq!(error["code"], code, "{door:?} {method} {params}: {error}");
-            let told = error["message"].as_str().unwrap().contains(word) || error["data"] == word;
-            assert!(told, "{door:?} {method} {params}: {error} does not say {word:?}");
-            assert_eq!(said(&mut peer), [""; 0], "{door:?}");
+            assert_eq!(error["code"], code, "{transport:?} {method} {params}: {error}");
+            let names_it =
+                error["message"].as_str().unwrap().contains(word) || error["data"] == word;
+            assert!(names_it, "{transport:?} {method} {params}: {error} does not say {word:?}");
+            assert_eq!(said(&mut peer), [""; 0], "{transport:?}");
         }
     }
 }
 
-/// Opens a connection of a revision that is negotiated, or of none.
-fn of_revision(server: &Serving, door: Door, revision: Option<&str>) -> Peer {
-    let mut peer = server.connect(door);
+/// Opens a connection with a negotiated revision, or without one.
+fn of_revision(server: &Serving, transport: Transport, revision: Option<&str>) -> Peer {
+    let mut peer = server.connect(transport);
     if let Some(revision) = revision {
         let client = json!({"name": "t", "version": "0"});
         let params = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client});
@@ -131,7 +140,7 @@ fn of_revision(server: &Serving, door: Door, revision: Option<&str>) -> Peer {
 }
 
 #[test]
-fn what_is_not_json_is_a_parse_error() {
+fn invalid_json_is_a_parse_error() {
     served().check(
         &[
             "nonsense",
@@ -151,15 +160,15 @@ fn what_is_not_json_is_a_parse_error() {
 }
 
 #[test]
-fn an_empty_body_is_a_parse_error_where_there_can_be_one() {
+fn an_empty_body_is_a_parse_error_with_headers() {
     let served = served();
-    for door in [Door::Socket(Framing::Headers), Door::Proxy(Framing::Headers)] {
-        served.check_door(door, &["", " ", "\n"], &["null -32700"]);
+    for transport in [Transport::Socket(Framing::Headers), Transport::Proxy(Framing::Headers)] {
+        served.check_door(transport, &["", " ", "\n"], &["null -32700"]);
     }
 }
 
 #[test]
-fn json_that_is_no_request_is_refused_with_its_id_if_there_is_one() {
+fn json_that_is_not_a_request_is_refused_with_its_id_if_there_is_one() {
     let served = served();
     served.check(
         &[
@@ -212,7 +221,7 @@ fn an_unknown_method_is_named_in_the_refusal() {
     for method in ["no/such", "", "initialise", "rpc.discover", "notifications/cancelled", "é\n"] {
         served.check_error(method, json!({}), -32601, method);
     }
-    let mut peer = served.server.connect(Door::ALL[0]);
+    let mut peer = served.server.connect(Transport::ALL[0]);
     assert_eq!(
         peer.answer(1, "no/such", json!({})),
         json!({"jsonrpc": "2.0", "id": 1,
@@ -243,13 +252,13 @@ fn bad_parameters_are_refused_by_name() {
 }
 
 #[test]
-fn a_bad_header_block_is_said_once_for_all_that_is_skipped() {
+fn a_bad_header_block_is_reported_once_for_everything_skipped() {
     let served = served();
     let junk = r#"{"jsonrpc":"2.0","id":66,"method":"ping"}"#;
     let endless = "X-Other: y\r\n".repeat(2000);
-    for door in [Door::Socket(Framing::Headers), Door::Proxy(Framing::Headers)] {
+    for transport in [Transport::Socket(Framing::Headers), Transport::Proxy(Framing::Headers)] {
         served.check_streams(
-            door,
+            transport,
             &[
                 format!("Content-Length: x\r\n\r\n{junk}"),
                 format!("Content-Length:\r\n\r\n{junk}\r\n\r\n{junk}\n{junk}\n"),
@@ -275,13 +284,13 @@ fn a_bad_header_block_is_said_once_for_all_that_is_skipped() {
 }
 
 #[test]
-fn the_next_content_length_is_found_wherever_it_stands() {
+fn the_next_content_length_is_found_wherever_it_is() {
     let served = served();
     let ping = |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
     let good = format!("Content-Length: {}\r\n\r\n{}", ping(77).len(), ping(77));
-    for door in [Door::Socket(Framing::Headers), Door::Proxy(Framing::Headers)] {
+    for transport in [Transport::Socket(Framing::Headers), Transport::Proxy(Framing::Headers)] {
         served.check_streams(
-            door,
+            transport,
             &[
                 format!("Content-Length: x\r\n\r\n{}{good}", ping(66)),
                 format!("Content-Length: x\r\n{good}"),
@@ -303,21 +312,26 @@ fn the_next_content_length_is_found_wherever_it_stands() {
 }
 
 #[test]
-fn a_length_that_is_too_short_or_too_long_costs_no_more_than_its_neighbour() {
+fn a_wrong_length_costs_at_most_the_next_message() {
     let served = served();
     let ping = r#"{"jsonrpc":"2.0","id":77,"method":"ping"}"#;
     let good = format!("Content-Length: {}\r\n\r\n{ping}", ping.len());
     let short = format!("Content-Length: {}\r\n\r\n{ping}{good}", ping.len() - 1);
-    // The body takes the next header's first letter, so that frame is lost; the one after is not.
+    // The body consumes the next header's first letter, so that frame is lost; the one after is
+    // not.
     let long = format!("Content-Length: {}\r\n\r\n{ping}{good}{good}", ping.len() + 1);
-    for door in [Door::Socket(Framing::Headers), Door::Proxy(Framing::Headers)] {
-        served.check_streams(door, &[short.as_str()], &["null -32700", "null -32700", "77 {}"]);
-        served.check_streams(door, &[long.as_str()], &["null -32700", "null -32700", "77 {}"]);
+    for transport in [Transport::Socket(Framing::Headers), Transport::Proxy(Framing::Headers)] {
+        served.check_streams(
+            transport,
+            &[short.as_str()],
+            &["null -32700", "null -32700", "77 {}"],
+        );
+        served.check_streams(transport, &[long.as_str()], &["null -32700", "null -32700", "77 {}"]);
     }
 }
 
 #[test]
-fn a_body_cut_off_by_the_end_is_a_parse_error_and_a_clean_end() {
+fn a_body_truncated_by_the_end_is_a_parse_error_and_the_connection_ends_cleanly() {
     let served = served();
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let good = format!("Content-Length: {}\r\n\r\n{ping}", ping.len());
@@ -373,7 +387,7 @@ fn a_notification_is_never_answered() {
 }
 
 #[test]
-fn what_is_not_utf_8_is_a_parse_error() {
+fn invalid_utf_8_is_a_parse_error() {
     served().check(
         &[
             &b"\xff"[..],
@@ -424,14 +438,14 @@ fn a_message_over_the_limit_is_refused_with_the_id_if_it_was_seen() {
     served.check(&[long(SMALL_LIMIT - 1), long(SMALL_LIMIT)], &["9 {}"]);
     let over = [long(SMALL_LIMIT + 1), long(10 * SMALL_LIMIT), long(100 * SMALL_LIMIT)];
     let unseen = ["x".repeat(SMALL_LIMIT + 1), " {\"a\":\"".to_owned() + &"id".repeat(SMALL_LIMIT)];
-    for door in [Door::Socket(Framing::Newline), Door::Proxy(Framing::Newline)] {
-        served.check_door(door, &over, &["9 -32700"]);
-        served.check_door(door, &unseen, &["null -32700"]);
+    for transport in [Transport::Socket(Framing::Newline), Transport::Proxy(Framing::Newline)] {
+        served.check_door(transport, &over, &["9 -32700"]);
+        served.check_door(transport, &unseen, &["null -32700"]);
     }
-    for door in [Door::Socket(Framing::Headers), Door::Proxy(Framing::Headers)] {
-        // The length alone refuses it: the body is not looked at.
-        served.check_door(door, &over, &["null -32700"]);
-        served.check_door(door, &unseen, &["null -32700"]);
+    for transport in [Transport::Socket(Framing::Headers), Transport::Proxy(Framing::Headers)] {
+        // The length alone is refused: the body is not parsed.
+        served.check_door(transport, &over, &["null -32700"]);
+        served.check_door(transport, &unseen, &["null -32700"]);
     }
 }
 
@@ -441,89 +455,93 @@ fn a_line_of_100_mib_is_refused_with_its_id_at_the_default_limit() {
     let mut body = br#"{"jsonrpc":"2.0","id":9,"method":"ping","params":{"x":""#.to_vec();
     body.resize(100 << 20, b'x');
     body.extend_from_slice(b"\"}}");
-    for door in Door::ALL {
-        let mut peer = served.server.connect(door);
+    for transport in Transport::ALL {
+        let mut peer = served.server.connect(transport);
         peer.send_body(&body);
-        let expected = match door.framing() {
+        let expected = match transport.framing() {
             Framing::Newline => "9 -32700",
             Framing::Headers => "null -32700",
         };
-        assert_eq!(said(&mut peer), [expected], "{door:?}");
-        assert_eq!(peer.finish(), [Value::Null; 0], "{door:?}");
+        assert_eq!(said(&mut peer), [expected], "{transport:?}");
+        assert_eq!(peer.finish(), [Value::Null; 0], "{transport:?}");
     }
 }
 
 #[test]
 fn the_limit_of_messages_does_not_limit_answers() {
     let served = served_with(Limits { message_bytes: 1024, ..Limits::default() });
-    for door in Door::ALL {
-        let mut peer = served.server.connect(door);
+    for transport in Transport::ALL {
+        let mut peer = served.server.connect(transport);
         let answer = peer.answer(1, "test_large", json!({"bytes": 1 << 20}));
-        assert_eq!(answer["result"]["text"].as_str().map(str::len), Some(1 << 20), "{door:?}");
-        assert_eq!(said(&mut peer), [""; 0], "{door:?}");
+        assert_eq!(answer["result"]["text"].as_str().map(str::len), Some(1 << 20), "{transport:?}");
+        assert_eq!(said(&mut peer), [""; 0], "{transport:?}");
     }
 }
 
 #[test]
-fn an_id_in_flight_is_refused_and_the_first_still_answered() {
+fn an_id_in_flight_is_refused_and_the_first_request_is_still_answered() {
     let served = served();
-    for door in Door::ALL {
-        let mut peer = served.server.connect(door);
+    for transport in Transport::ALL {
+        let mut peer = served.server.connect(transport);
         peer.ask(5, "test_wait", json!({}));
         peer.ask(5, "ping", json!({}));
         peer.ask(5, "test_wait", json!({}));
-        // Other ids, though they look alike.
+        // Different ids, although they look alike.
         peer.ask("5", "ping", json!({}));
         peer.ask(5.0, "ping", json!({}));
-        assert_eq!(said(&mut peer), ["5 -32600", "5 -32600", r#""5" {}"#, "5.0 {}"], "{door:?}");
+        assert_eq!(
+            said(&mut peer),
+            ["5 -32600", "5 -32600", r#""5" {}"#, "5.0 {}"],
+            "{transport:?}"
+        );
         let answer = json!({"jsonrpc": "2.0", "id": 5, "result": {"ok": true}});
-        assert_eq!(peer.finish(), [answer], "{door:?}");
+        assert_eq!(peer.finish(), [answer], "{transport:?}");
     }
 }
 
 #[test]
-fn an_id_is_free_again_once_it_was_answered_or_cancelled() {
+fn an_id_is_free_once_it_was_answered_or_cancelled() {
     let served = served();
-    for door in Door::ALL {
-        let mut peer = served.server.connect(door);
+    for transport in Transport::ALL {
+        let mut peer = served.server.connect(transport);
         for _ in 0..3 {
             peer.ask(5, "ping", json!({}));
-            assert_eq!(said(&mut peer), ["5 {}"], "{door:?}");
+            assert_eq!(said(&mut peer), ["5 {}"], "{transport:?}");
         }
         peer.ask(5, "test_wait", json!({}));
         peer.notify("notifications/cancelled", json!({"requestId": 5}));
         peer.ask(5, "ping", json!({}));
-        assert_eq!(said(&mut peer), ["5 {}"], "{door:?}");
-        assert_eq!(peer.finish(), [Value::Null; 0], "{door:?}");
+        assert_eq!(said(&mut peer), ["5 {}"], "{transport:?}");
+        assert_eq!(peer.finish(), [Value::Null; 0], "{transport:?}");
     }
 }
 
-/// The end of a cancelled call must not be taken for the end of the one that has its id now.
+/// The end of a cancelled call must not be mistaken for the end of the call that uses its id now.
 #[test]
-fn an_id_taken_again_right_after_its_cancellation_is_in_flight() {
+fn an_id_reused_right_after_its_cancellation_is_in_flight() {
     let served = served();
-    for door in Door::ALL {
-        let mut peer = served.server.connect(door);
+    for transport in Transport::ALL {
+        let mut peer = served.server.connect(transport);
         let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
             "params": {"requestId": 5}});
         let wait = json!({"jsonrpc": "2.0", "id": 5, "method": "test_wait"});
         let together: Vec<_> = [&wait, &cancel, &wait]
             .iter()
-            .flat_map(|body| framed(door.framing(), body.to_string().as_bytes()))
+            .flat_map(|body| framed(transport.framing(), body.to_string().as_bytes()))
             .collect();
         peer.send(&together);
-        assert_eq!(said(&mut peer), [""; 0], "{door:?}");
+        assert_eq!(said(&mut peer), [""; 0], "{transport:?}");
         peer.ask(5, "ping", json!({}));
-        assert_eq!(said(&mut peer), ["5 -32600"], "{door:?}");
+        assert_eq!(said(&mut peer), ["5 -32600"], "{transport:?}");
         peer.send_body(cancel.to_string().as_bytes());
         peer.ask(5, "ping", json!({}));
-        assert_eq!(said(&mut peer), ["5 {}"], "{door:?}");
-        assert_eq!(peer.finish(), [Value::Null; 0], "{door:?}");
+        assert_eq!(said(&mut peer), ["5 {}"], "{transport:?}");
+        assert_eq!(peer.finish(), [Value::Null; 0], "{transport:?}");
     }
 }
 
 #[test]
-fn a_batch_is_served_by_the_revision_that_has_batches() {
+fn a_batch_is_served_in_the_revision_that_has_batches() {
     let served = served();
     let batch = r#"[
         {"jsonrpc":"2.0","id":1,"method":"ping"},
@@ -537,25 +555,25 @@ fn a_batch_is_served_by_the_revision_that_has_batches() {
     ]"#
     .replace('\n', " ");
     let together = r#"["1" {}, 1 -32600, 1 {}, 2 -32601, 3 -32600, null -32600]"#;
-    for door in Door::ALL {
-        let mut peer = of_revision(&served.server, door, Some("2025-03-26"));
+    for transport in Transport::ALL {
+        let mut peer = of_revision(&served.server, transport, Some("2025-03-26"));
         for _ in 0..2 {
             peer.send_body(batch.as_bytes());
-            assert_eq!(said(&mut peer), [together], "{door:?}");
+            assert_eq!(said(&mut peer), [together], "{transport:?}");
         }
         peer.send_body(br#"[{"jsonrpc":"2.0","method":"no/such"}]"#);
-        assert_eq!(said(&mut peer), [""; 0], "{door:?}: nothing to answer");
+        assert_eq!(said(&mut peer), [""; 0], "{transport:?}: nothing to answer");
         peer.send_body(b"[]");
-        assert_eq!(said(&mut peer), ["null -32600"], "{door:?}");
-        assert_eq!(peer.finish(), [Value::Null; 0], "{door:?}");
+        assert_eq!(said(&mut peer), ["null -32600"], "{transport:?}");
+        assert_eq!(peer.finish(), [Value::Null; 0], "{transport:?}");
     }
 }
 
 #[test]
 fn a_batch_is_answered_as_a_whole_and_its_ids_are_in_flight_until_then() {
     let served = served();
-    for door in Door::ALL {
-        let mut peer = of_revision(&served.server, door, Some("2025-03-26"));
+    for transport in Transport::ALL {
+        let mut peer = of_revision(&served.server, transport, Some("2025-03-26"));
         peer.send_body(
             br#"[{"jsonrpc":"2.0","id":1,"method":"ping"},
                 {"jsonrpc":"2.0","id":2,"method":"test_wait"}]"#
@@ -564,38 +582,38 @@ fn a_batch_is_answered_as_a_whole_and_its_ids_are_in_flight_until_then() {
         );
         for id in [1, 2] {
             peer.ask(id, "ping", json!({}));
-            assert_eq!(said(&mut peer), [format!("{id} -32600")], "{door:?}");
+            assert_eq!(said(&mut peer), [format!("{id} -32600")], "{transport:?}");
         }
-        // A batch that repeats an id in flight is told so, and ends nothing.
+        // A batch that repeats an id in flight is refused, and ends nothing.
         peer.send_body(br#"[{"jsonrpc":"2.0","id":2,"method":"ping"}]"#);
-        assert_eq!(said(&mut peer), ["[2 -32600]"], "{door:?}");
+        assert_eq!(said(&mut peer), ["[2 -32600]"], "{transport:?}");
         peer.ask(2, "ping", json!({}));
-        assert_eq!(said(&mut peer), ["2 -32600"], "{door:?}");
+        assert_eq!(said(&mut peer), ["2 -32600"], "{transport:?}");
         let whole: Vec<_> =
             peer.finish().iter().map(|v| account(v.to_string().as_bytes())).collect();
-        assert_eq!(whole, [r#"[1 {}, 2 {"ok":true}]"#], "{door:?}");
+        assert_eq!(whole, [r#"[1 {}, 2 {"ok":true}]"#], "{transport:?}");
     }
 }
 
 #[test]
-fn a_batch_is_refused_by_every_other_revision_and_leaves_its_ids_free() {
+fn a_batch_is_refused_in_every_other_revision_and_leaves_its_ids_free() {
     let served = served();
-    for door in Door::ALL {
+    for transport in Transport::ALL {
         for revision in [None, Some("2024-11-05"), Some("2025-06-18"), Some("2025-11-25")] {
-            let mut peer = of_revision(&served.server, door, revision);
+            let mut peer = of_revision(&served.server, transport, revision);
             for _ in 0..2 {
                 peer.send_body(br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#);
-                assert_eq!(said(&mut peer), ["null -32600"], "{door:?} {revision:?}");
+                assert_eq!(said(&mut peer), ["null -32600"], "{transport:?} {revision:?}");
                 peer.ask(1, "ping", json!({}));
-                assert_eq!(said(&mut peer), ["1 {}"], "{door:?} {revision:?}");
+                assert_eq!(said(&mut peer), ["1 {}"], "{transport:?} {revision:?}");
             }
-            assert_eq!(peer.finish(), [Value::Null; 0], "{door:?} {revision:?}");
+            assert_eq!(peer.finish(), [Value::Null; 0], "{transport:?} {revision:?}");
         }
     }
 }
 
 #[test]
-fn the_answers_of_a_batch_keep_to_the_ceiling_together() {
+fn the_answers_of_a_batch_share_one_limit() {
     let ceiling = 64 << 10;
     let served = served_with(Limits { answer_bytes: ceiling, ..Limits::default() });
     let ask = |id: u32| {
@@ -603,24 +621,24 @@ fn the_answers_of_a_batch_keep_to_the_ceiling_together() {
         "params": {"bytes": 20 << 10}})
     };
     let batch = Value::from_iter((0..100).map(ask)).to_string();
-    for door in Door::ALL {
-        let mut peer = of_revision(&served.server, door, Some("2025-03-26"));
+    for transport in Transport::ALL {
+        let mut peer = of_revision(&served.server, transport, Some("2025-03-26"));
         peer.send_body(batch.as_bytes());
         let answer = peer.receive();
         let answers = answer.as_array().unwrap();
         let mut ids: Vec<_> = answers.iter().map(|one| one["id"].as_u64().unwrap()).collect();
         ids.sort();
-        assert!(ids.iter().copied().eq(0..100), "{door:?}: each once, not {ids:?}");
+        assert!(ids.iter().copied().eq(0..100), "{transport:?}: each once, not {ids:?}");
         let given = answers.iter().filter(|one| one["result"].is_object()).count();
         let limited = ErrorKind::Limit.code();
         let refused = answers.iter().filter(|one| one["error"]["code"] == limited).count();
-        assert_eq!((given, refused), (3, 97), "{door:?}");
-        assert_eq!(said(&mut peer), [""; 0], "{door:?}");
+        assert_eq!((given, refused), (3, 97), "{transport:?}");
+        assert_eq!(said(&mut peer), [""; 0], "{transport:?}");
     }
 }
 
 #[test]
-fn a_greeting_that_is_refused_ends_its_connection() {
+fn a_refused_greeting_ends_its_connection() {
     let served = served();
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     for greeting in [
@@ -628,7 +646,7 @@ fn a_greeting_that_is_refused_ends_its_connection() {
         r#"{"patterm_identity":5}"#,
         r#"{"patterm_identity":"x","jsonrpc":"2.0","id":1,"method":"ping"}"#,
     ] {
-        let mut peer = served.server.connect(Door::Socket(Framing::Newline));
+        let mut peer = served.server.connect(Transport::Socket(Framing::Newline));
         peer.send(format!("{greeting}\n{ping}\n{ping}\n").as_bytes());
         let said: Vec<_> = std::iter::from_fn(|| peer.try_receive_raw()).collect();
         let said: Vec<_> = said.iter().map(|body| account(body)).collect();
@@ -637,20 +655,24 @@ fn a_greeting_that_is_refused_ends_its_connection() {
 }
 
 #[test]
-fn blank_lines_crlf_and_a_byte_order_mark_are_no_input() {
+fn blank_lines_crlf_and_a_byte_order_mark_are_ignored() {
     let served = served();
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let length = ping.len();
-    for door in [Door::Socket(Framing::Newline), Door::Proxy(Framing::Newline)] {
+    for transport in [Transport::Socket(Framing::Newline), Transport::Proxy(Framing::Newline)] {
         let streams = [
             format!("\n\n\r\n  \n\t\n{ping}\n\n\n"),
             format!("{ping}\r\n"),
             format!("  {ping}  \r\n\r\n"),
         ];
-        served.check_streams(door, &streams, &["1 {}"]);
-        served.check_streams(door, &["\n", "\r\n", " \n \n", "\n".repeat(100_000).as_str()], &[]);
+        served.check_streams(transport, &streams, &["1 {}"]);
+        served.check_streams(
+            transport,
+            &["\n", "\r\n", " \n \n", "\n".repeat(100_000).as_str()],
+            &[],
+        );
     }
-    for door in [Door::Socket(Framing::Headers), Door::Proxy(Framing::Headers)] {
+    for transport in [Transport::Socket(Framing::Headers), Transport::Proxy(Framing::Headers)] {
         let streams = [
             format!("\r\n\r\nContent-Length: {length}\r\n\r\n{ping}\r\n\r\n"),
             format!("content-length:{length}\n\n{ping}\n"),
@@ -658,8 +680,8 @@ fn blank_lines_crlf_and_a_byte_order_mark_are_no_input() {
             format!("Content-Type: x\nContent-Length: {length}\nX-Y: Content-Type\n\n{ping}"),
             format!("Content-Length: {length}\r\nContent-Length: {length}\r\n\r\n{ping}"),
         ];
-        served.check_streams(door, &streams, &["1 {}"]);
-        served.check_streams(door, &["\r\n", "\n\n\r\n\r\n"], &[]);
+        served.check_streams(transport, &streams, &["1 {}"]);
+        served.check_streams(transport, &["\r\n", "\n\n\r\n\r\n"], &[]);
     }
     let marked = |text: String| "\u{feff}".to_owned() + &text;
     served.check_end(Framing::Newline, marked(format!("{ping}\n")).as_bytes(), &["1 {}"]);
@@ -670,55 +692,55 @@ fn blank_lines_crlf_and_a_byte_order_mark_are_no_input() {
 #[test]
 fn several_messages_in_one_write_are_all_answered() {
     let served = served();
-    for door in Door::ALL {
-        let mut peer = served.server.connect(door);
+    for transport in Transport::ALL {
+        let mut peer = served.server.connect(transport);
         let (mut bytes, mut expected) = (Vec::new(), Vec::new());
         for n in 0..500 {
             let ping = format!(r#"{{"jsonrpc":"2.0","id":{n},"method":"ping"}}"#);
-            bytes.extend(framed(door.framing(), ping.as_bytes()));
+            bytes.extend(framed(transport.framing(), ping.as_bytes()));
             expected.push(format!("{n} {{}}"));
         }
         peer.send(&bytes);
-        assert_eq!(said(&mut peer), expected, "{door:?}");
+        assert_eq!(said(&mut peer), expected, "{transport:?}");
     }
 }
 
 #[test]
 fn one_message_over_many_writes_is_one_message() {
     let served = served();
-    for door in Door::ALL {
-        let mut peer = served.server.connect(door);
+    for transport in Transport::ALL {
+        let mut peer = served.server.connect(transport);
         for id in [r#""ä€😀""#, "2", "3"] {
             let ping = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
-            for byte in framed(door.framing(), ping.as_bytes()) {
+            for byte in framed(transport.framing(), ping.as_bytes()) {
                 peer.send(&[byte]);
             }
-            assert_eq!(said(&mut peer), [format!("{id} {{}}")], "{door:?}");
+            assert_eq!(said(&mut peer), [format!("{id} {{}}")], "{transport:?}");
         }
     }
 }
 
 #[test]
-fn pretty_printed_json_is_one_message_where_a_header_gives_its_length() {
+fn pretty_printed_json_is_one_message_with_a_length_header() {
     let served = served();
     let ping = "\r\n{\n  \"jsonrpc\": \"2.0\",\r\n\t\"id\":\n\n7\n,\n  \"method\": \"ping\"\n}\n\n";
     let other =
         "{\n  \"jsonrpc\": \"2.0\",\n  \"id\": \"a\\nb\",\n  \"method\": \"no\\n\\r/such\"\n}";
-    for door in [Door::Socket(Framing::Headers), Door::Proxy(Framing::Headers)] {
-        served.check_door(door, &[ping], &["7 {}"]);
-        served.check_door(door, &[other], &[r#""a\nb" -32601"#]);
-        let mut peer = of_revision(&served.server, door, Some("2025-03-26"));
+    for transport in [Transport::Socket(Framing::Headers), Transport::Proxy(Framing::Headers)] {
+        served.check_door(transport, &[ping], &["7 {}"]);
+        served.check_door(transport, &[other], &[r#""a\nb" -32601"#]);
+        let mut peer = of_revision(&served.server, transport, Some("2025-03-26"));
         peer.send_body(format!("\n[\n{ping}\n]\n").as_bytes());
-        assert_eq!(said(&mut peer), ["[7 {}]"], "{door:?}");
+        assert_eq!(said(&mut peer), ["[7 {}]"], "{transport:?}");
     }
-    // In lines each piece is a message of its own, and none of them a good one.
-    for door in [Door::Socket(Framing::Newline), Door::Proxy(Framing::Newline)] {
-        served.check_streams(door, &["{\n  \"jsonrpc\": \"2.0\"\n}\n"], &["null -32700"; 3]);
+    // In line framing each piece is a message of its own, and none is valid.
+    for transport in [Transport::Socket(Framing::Newline), Transport::Proxy(Framing::Newline)] {
+        served.check_streams(transport, &["{\n  \"jsonrpc\": \"2.0\"\n}\n"], &["null -32700"; 3]);
     }
 }
 
 #[test]
-fn ids_come_back_byte_for_byte() {
+fn ids_are_returned_byte_for_byte() {
     let served = served();
     let ids = [
         "1",
@@ -751,8 +773,8 @@ fn ids_come_back_byte_for_byte() {
 #[test]
 fn an_id_is_cancelled_only_by_its_own_bytes() {
     let served = served();
-    for door in Door::ALL {
-        let mut peer = served.server.connect(door);
+    for transport in Transport::ALL {
+        let mut peer = served.server.connect(transport);
         peer.send_body(br#"{"jsonrpc":"2.0","id":1.0,"method":"test_wait"}"#);
         for other in ["1", "\"1\"", "\"1.0\"", "1.00"] {
             let cancel = format!(
@@ -760,10 +782,10 @@ fn an_id_is_cancelled_only_by_its_own_bytes() {
             );
             peer.send_body(cancel.as_bytes());
         }
-        assert_eq!(said(&mut peer), [""; 0], "{door:?}");
+        assert_eq!(said(&mut peer), [""; 0], "{transport:?}");
         peer.end();
         let answer = peer.try_receive_raw().unwrap();
-        assert_eq!(account(&answer), r#"1.0 {"ok":true}"#, "{door:?}");
-        assert_eq!(peer.finish(), [Value::Null; 0], "{door:?}");
+        assert_eq!(account(&answer), r#"1.0 {"ok":true}"#, "{transport:?}");
+        assert_eq!(peer.finish(), [Value::Null; 0], "{transport:?}");
     }
 }

@@ -12,7 +12,7 @@ fn clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients")
 }
 
-/// Where the clients are installed. Installing takes a minute once; after that it only prints.
+/// The folder where the clients are installed. Installation takes a minute the first time.
 #[expect(clippy::disallowed_methods, reason = "tests start what they test")]
 pub(crate) fn installed() -> String {
     let output = Command::new(clients().join("install")).output().unwrap();

@@ -1,5 +1,4 @@
-//! Following a project: the whole of it at once, again whenever something changed, and nothing at
-//! rest.
+//! Following a project: the whole project at once, again at every change, and nothing while idle.
 
 use patterm_wire::Method;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,9 +11,9 @@ use patterm_wire::follow::{
 use patterm_wire::view;
 use serde_json::{Value, json};
 
-use crate::support::{Door, Peer, Place, Serving};
+use crate::support::{Peer, Place, Serving, Transport};
 
-const SOCKET: Door = Door::Socket(Framing::Newline);
+const SOCKET: Transport = Transport::Socket(Framing::Newline);
 
 struct Follower {
     stream: BufReader<UnixStream>,
@@ -39,7 +38,7 @@ impl Follower {
         Self { stream, seen }
     }
 
-    /// Takes values until one is as wanted.
+    /// Reads values until one matches.
     fn until(&mut self, wanted: impl Fn(&ProjectSnapshot) -> bool) -> &ProjectSnapshot {
         while !wanted(&self.seen) {
             let mut line = String::new();
@@ -80,7 +79,10 @@ fn a_follower_sees_a_process_from_its_beginning_to_its_end() {
         follower.until(|seen| only(seen).is_some_and(|p| p.status == ProcessStatus::Running));
     let process = only(running).unwrap();
     assert_eq!((process.id.as_str(), process.name.as_str()), (id.as_str(), "one"));
-    assert_eq!((process.kind, process.runs, process.unread), (ProcessKind::Command, 1, false));
+    assert_eq!(
+        (process.kind.clone(), process.runs, process.unread),
+        (ProcessKind::Command, 1, false)
+    );
     go(&mut peer, &id);
     follower.until(|seen| only(seen).is_some_and(|p| p.unread));
     peer.answer(3, "rename_process", json!({"process_id": id, "name": "two"}));
@@ -98,7 +100,7 @@ fn a_follower_sees_a_process_from_its_beginning_to_its_end() {
 }
 
 #[test]
-fn what_was_looked_at_is_read_and_what_came_since_is_not() {
+fn output_is_read_up_to_the_last_look_and_unread_after_it() {
     let place = Place::new();
     let server = place.serve_in_process();
     let mut peer = server.connect(SOCKET);
@@ -116,7 +118,7 @@ fn what_was_looked_at_is_read_and_what_came_since_is_not() {
 }
 
 #[test]
-fn what_is_brought_to_the_front_is_told_each_time() {
+fn every_selection_of_a_process_is_reported() {
     let place = Place::new();
     let server = place.serve_in_process();
     let mut peer = server.connect(SOCKET);
@@ -130,7 +132,7 @@ fn what_is_brought_to_the_front_is_told_each_time() {
 }
 
 #[test]
-fn who_cannot_follow_is_told_why() {
+fn a_refused_follower_is_told_why() {
     let place = Place::new();
     let server = place.serve_in_process();
     for (params, code) in [(json!({"version": 999}), -32008), (json!({}), -32602)] {

@@ -1,5 +1,5 @@
-//! The keeper and its inits, with real programs: started, watched, handed over, and ended with
-//! everything they started.
+//! The keeper and its inits, with real programs: started, watched, handed over to another server,
+//! and ended with everything they started.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use patterm_keeper::log::Log;
 use patterm_keeper::{
-    Exit, KeeperConnection, Pane, PaneEvent, Program, ProgramStatus, Size, SpawnFault,
+    Environment, Exit, KeeperConnection, Pane, PaneEvent, Program, ProgramStatus, Size, SpawnFault,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -17,7 +17,7 @@ use crate::support::{Baseline, Place, ProcessStats};
 
 const SIZE: Size = Size { rows: 24, columns: 80 };
 
-/// Longer than anything here takes; a test that gets there has failed.
+/// A timeout longer than anything here takes; a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Kept {
@@ -27,7 +27,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// A keeper whose server is the given command, run whenever its server is lost.
+    /// A keeper whose server is the given command, which it runs whenever its server is gone.
     fn start(server: &[&str]) -> (Self, KeeperConnection) {
         let place = Place::new();
         let socket = place.path("run").join("keeper.sock");
@@ -41,7 +41,7 @@ impl Kept {
         let path = std::env::var("PATH").unwrap();
         Program {
             argv: argv.iter().map(ToString::to_string).collect(),
-            env: BTreeMap::from([("PATH".into(), path), ("GREETING".into(), "hello".into())]),
+            env: Environment::from([("PATH", path), ("GREETING", "hello".into())]),
             working_dir: self.place.path("project"),
             size: SIZE,
         }
@@ -62,14 +62,14 @@ impl Drop for Kept {
     }
 }
 
-/// Looks until there is something to see. Only for what gives no event of its own.
+/// Polls until there is a value. Only for changes that produce no event.
 fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(seen) = look() {
             return seen;
         }
-        assert!(start.elapsed() < PATIENCE, "it never came");
+        assert!(start.elapsed() < PATIENCE, "timed out");
         std::thread::yield_now();
     }
 }
@@ -81,7 +81,7 @@ fn ready(descriptor: impl AsFd) {
     assert!(poll(&mut watched, Some(&patience)).unwrap() > 0, "nothing came in {PATIENCE:?}");
 }
 
-/// Waits until the status is as wanted.
+/// Waits until the status matches.
 fn status(pane: &Pane, wanted: impl Fn(&ProgramStatus) -> bool) -> ProgramStatus {
     loop {
         if let Some(status) = pane.status().unwrap().filter(&wanted) {
@@ -109,7 +109,7 @@ fn output(pane: &Pane) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// Reads until the output holds `mark`; returns all of it.
+/// Reads until the output contains `mark`; returns all of it.
 fn output_until(pane: &Pane, mark: &str) -> String {
     let mut text = String::new();
     let mut buffer = [0; 4096];
@@ -127,7 +127,7 @@ fn alive(pid: &str) -> bool {
 }
 
 #[test]
-fn a_program_runs_on_its_own_terminal_with_what_was_asked_and_nothing_else() {
+fn a_program_runs_on_its_own_terminal_with_exactly_what_was_requested() {
     let (kept, mut keeper) = Kept::start(&[]);
     let script = "tty; stty size; echo $GREETING; pwd; env | sort; ls /proc/self/fd; ps -o pid=,sid=,pgid= -p $$ | tr -s ' '; echo pid $$; exit 7";
     let pane = keeper.spawn("p1", &kept.sh(script), None).unwrap();
@@ -163,7 +163,7 @@ fn bad_programs_are_refused_with_the_reason_and_leave_nothing() {
         (kept.program(&["./script"]), "its interpreter does not exist"),
         (kept.program(&[]), "names no program"),
         (elsewhere, "/no/such/folder is not a folder"),
-        (zero, "zero byte"),
+        (zero, "NUL byte"),
     ] {
         let error = keeper.spawn("p1", &program, None).unwrap_err();
         assert_eq!(error.fault, SpawnFault::Request, "{error}");
@@ -176,7 +176,7 @@ fn bad_programs_are_refused_with_the_reason_and_leave_nothing() {
 }
 
 #[test]
-fn signals_reach_the_group_and_ends_are_told_apart() {
+fn signals_reach_the_group_and_kinds_of_exit_are_distinguished() {
     let (kept, mut keeper) = Kept::start(&[]);
     let pane = keeper.spawn("p1", &kept.sh("echo up; exec sleep 1000"), None).unwrap();
     output_until(&pane, "up");
@@ -222,7 +222,7 @@ fn a_stubborn_tree_is_gone_after_the_grace_time() {
 }
 
 #[test]
-fn what_a_program_leaves_behind_is_ended_when_the_pane_is_let_go() {
+fn processes_that_a_program_leaves_behind_end_when_the_pane_is_released() {
     let (kept, mut keeper) = Kept::start(&[]);
     let script = "setsid sh -c 'echo left $$ .; exec sleep 1000' & wait_for=$!; sleep 0.1; exit 0";
     let pane = keeper.spawn("p1", &kept.sh(script), None).unwrap();
@@ -238,7 +238,7 @@ fn what_a_program_leaves_behind_is_ended_when_the_pane_is_let_go() {
 }
 
 #[test]
-fn a_new_server_finds_every_pane_and_its_end() {
+fn a_new_server_finds_every_pane_and_its_exit() {
     let (kept, mut keeper) = Kept::start(&[]);
     let lives = keeper.spawn("lives", &kept.program(&["cat"]), None).unwrap();
     let ended = keeper.spawn("ended", &kept.sh("echo printed before; exit 5"), None).unwrap();
@@ -275,13 +275,13 @@ fn a_keeper_that_is_displaced_ends_itself_and_starts_no_server() {
     let other = std::os::unix::net::UnixListener::bind(&kept.socket).unwrap();
     drop(keeper);
     until(|| kept.keeper.try_wait().unwrap());
-    assert!(kept.socket.exists(), "what stands there is not its own");
+    assert!(kept.socket.exists(), "the socket there is not its own");
     assert!(!note.exists());
     drop(other);
 }
 
 #[test]
-fn a_keeper_whose_socket_is_removed_makes_it_again() {
+fn a_keeper_recreates_its_removed_socket() {
     let (kept, mut keeper) = Kept::start(&["true"]);
     keeper.spawn("p1", &kept.program(&["cat"]), None).unwrap();
     std::fs::remove_file(&kept.socket).unwrap();
@@ -291,18 +291,18 @@ fn a_keeper_whose_socket_is_removed_makes_it_again() {
 }
 
 #[test]
-fn a_second_keeper_does_not_take_the_place_of_one_that_lives() {
+fn a_second_keeper_does_not_replace_a_living_one() {
     let (kept, mut keeper) = Kept::start(&["true"]);
     let socket = kept.socket.to_str().unwrap();
     let second = kept.place.patterm(&["keeper", "--socket", socket, "--", "true"]).output();
     let second = second.unwrap();
     assert!(!second.status.success());
     assert!(String::from_utf8_lossy(&second.stderr).contains("another keeper"), "{second:?}");
-    assert!(keeper.list().unwrap().is_empty(), "its look was not taken for a server");
+    assert!(keeper.list().unwrap().is_empty(), "its check was not mistaken for a server");
 }
 
 #[test]
-fn when_the_keeper_is_killed_panes_live_on_and_another_takes_them() {
+fn panes_survive_a_killed_keeper_and_another_takes_them_over() {
     let (mut kept, mut keeper) = Kept::start(&[]);
     let pane = keeper.spawn("p1", &kept.program(&["cat"]), None).unwrap();
     kept.keeper.kill().unwrap();
@@ -324,9 +324,9 @@ fn when_the_keeper_is_killed_panes_live_on_and_another_takes_them() {
     drop(other);
 }
 
-/// Neither keeper is above what such an init watched over.
+/// Neither keeper is an ancestor of the processes of such an init.
 #[test]
-fn what_an_adopted_init_leaves_behind_when_it_is_killed_is_ended() {
+fn processes_that_a_killed_adopted_init_leaves_behind_are_ended() {
     let (mut kept, mut first) = Kept::start(&[]);
     let script = "setsid -f sleep 1000; setsid -f sh -c 'echo $$ . > daemon; exec sleep 1001'; cat";
     let pane = first.spawn("p1", &kept.sh(script), None).unwrap();
@@ -345,7 +345,7 @@ fn what_an_adopted_init_leaves_behind_when_it_is_killed_is_ended() {
     drop(other);
 }
 
-/// Whether a process is there and not only to be reaped.
+/// Whether a process is alive and not a zombie.
 fn is_running(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')')
@@ -353,7 +353,7 @@ fn is_running(pid: u32) -> bool {
 }
 
 #[test]
-fn a_killed_init_takes_nobody_else_down_and_its_children_do_not_run_on() {
+fn a_killed_init_ends_its_own_children_and_nothing_else() {
     let (kept, mut keeper) = Kept::start(&[]);
     let other = keeper.spawn("other", &kept.program(&["cat"]), None).unwrap();
     let pane = keeper.spawn("p1", &kept.sh("echo $$ .; exec sleep 1000"), None).unwrap();
@@ -395,7 +395,7 @@ fn two_hundred_panes_come_and_go_without_a_trace() {
 }
 
 #[test]
-fn a_log_holds_all_that_a_program_printed() {
+fn a_log_contains_everything_that_a_program_printed() {
     let (kept, mut keeper) = Kept::start(&[]);
     let pane = keeper.spawn("p1", &kept.program(&["seq", "1", "200000"]), None).unwrap();
     let mut log = Log::open(&kept.place.path("log"), 64 << 20).unwrap();
@@ -413,7 +413,7 @@ fn a_log_holds_all_that_a_program_printed() {
     assert_eq!(exited(&pane), Exit::Code(0));
 }
 
-/// The numbers that Linux gives these signals everywhere that patterm runs.
+/// The numbers of these signals on every Linux that patterm supports.
 mod libc_signal {
     pub(super) const KILL: i32 = 9;
     pub(super) const USR1: i32 = 10;

@@ -1,4 +1,4 @@
-//! The server and its socket, from its start to its end, and who may talk to it.
+//! The server and its socket, from start to shutdown, and who may connect.
 
 mod background;
 mod connection;
@@ -9,6 +9,7 @@ mod greeting;
 mod planted;
 mod secrets;
 mod start;
+mod unused;
 mod users;
 mod verbs;
 
@@ -19,7 +20,7 @@ use patterm_wire::requests::ServerEntry;
 
 use crate::support::Place;
 
-/// Where a server in this place says how it is found, and what says that it lives.
+/// The files of a server in this place: its entries, and the locks that show that it is alive.
 struct Traces {
     entries: [PathBuf; 2],
     locks: [PathBuf; 2],
@@ -30,7 +31,7 @@ impl Traces {
         Self::within(place, &place.path("run/patterm"))
     }
 
-    /// Those of a server with another runtime folder.
+    /// The files of a server with another runtime folder.
     fn within(place: &Place, runtime: &Path) -> Self {
         let project = place.project();
         let runtime = |ending: &str| runtime.join(format!("{}.{ending}", project.key()));
@@ -40,7 +41,7 @@ impl Traces {
         }
     }
 
-    /// What both copies of the entry say.
+    /// The entry, which must be the same in both copies.
     fn entry(&self) -> ServerEntry {
         let [one, two] = self.entries.each_ref().map(|file| {
             let text = std::fs::read(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
@@ -58,7 +59,7 @@ impl Traces {
         assert_eq!(self.locks.each_ref().map(|lock| is_locked(lock)), [false, false]);
     }
 
-    /// Nothing tells of a server any more.
+    /// Checks that there is no trace of a server.
     fn assert_none(&self) {
         assert_eq!(self.entries.each_ref().map(|entry| entry.exists()), [false, false]);
         self.assert_unlocked();

@@ -1,4 +1,4 @@
-//! One binary for all integration tests; a module for each thing that can break.
+//! One binary for all integration tests, with a module per area.
 
 #![allow(
     clippy::unwrap_used,
@@ -35,3 +35,4 @@ mod tidy;
 mod tui;
 mod upgrade;
 mod view;
+mod widths;

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::support::{Door, Place, tools};
+use crate::support::{Place, Transport, tools};
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
@@ -45,8 +45,8 @@ fn a_panic_in_each_tool_is_that_calls_error() {
     let broken = names.iter().fold(tools::registry(), |all, name| all.with_name::<Broken>(name));
     let place = Place::new();
     let server = place.serve_as(Limits::default(), broken);
-    let mut peer = server.connect(Door::Socket(Framing::Newline));
-    let mut other = server.connect(Door::Socket(Framing::Newline));
+    let mut peer = server.connect(Transport::Socket(Framing::Newline));
+    let mut other = server.connect(Transport::Socket(Framing::Newline));
     peer.ask("waits", "tools/call", json!({"name": "test_wait", "arguments": {}}));
     for (n, name) in names.iter().enumerate() {
         for later in [false, true] {
@@ -58,7 +58,7 @@ fn a_panic_in_each_tool_is_that_calls_error() {
         }
         assert_eq!(other.answer(n, "ping", json!({}))["result"], json!({}), "{name}");
     }
-    // The call that was made before all of them is answered in the end.
+    // The call that was made before all others is answered in the end.
     let left = peer.finish();
     assert_eq!(left.len(), 1);
     assert_eq!(left[0]["result"]["structuredContent"], json!({"ok": true}));

@@ -5,9 +5,9 @@ use patterm_store::limits::Limits;
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 
-use crate::support::{Door, Peer, Place, Serving};
+use crate::support::{Peer, Place, Serving, Transport};
 
-const SOCKET: Door = Door::Socket(Framing::Newline);
+const SOCKET: Transport = Transport::Socket(Framing::Newline);
 
 fn served() -> (Place, Serving) {
     let place = Place::new();
@@ -54,7 +54,7 @@ fn a_client_gets_the_revision_it_names_if_we_know_it() {
         let answer = initialize(&mut peer, asked.clone());
         assert_eq!(answer["result"]["protocolVersion"], expected, "{asked}");
         peer.notify("notifications/initialized", json!({}));
-        // What was agreed on counts, not what was asked for: `ping` exists in all of these.
+        // The negotiated revision counts, not the requested one: `ping` exists in all of these.
         assert_eq!(peer.answer(2, "ping", json!({}))["result"], json!({}), "{asked}");
     }
     let mut peer = server.connect(SOCKET);
@@ -64,7 +64,7 @@ fn a_client_gets_the_revision_it_names_if_we_know_it() {
 }
 
 #[test]
-fn initialize_says_who_we_are_and_tells_an_agent_how_to_behave() {
+fn initialize_names_the_server_and_instructs_an_agent() {
     let (_place, server) = served();
     let mut peer = server.connect(SOCKET);
     let (_, token) = server.agent("lead", None);
@@ -90,7 +90,7 @@ fn initialize_says_who_we_are_and_tells_an_agent_how_to_behave() {
 }
 
 #[test]
-fn a_caller_without_a_pane_is_told_how_to_wait_and_nothing_of_a_pane_of_its_own() {
+fn a_caller_without_a_pane_is_told_how_to_wait_and_nothing_about_its_own_pane() {
     let (_place, server) = served();
     let mut peer = server.connect(SOCKET);
     let result = initialize(&mut peer, json!("2025-11-25"))["result"].take();
@@ -107,17 +107,17 @@ fn a_caller_without_a_pane_is_told_how_to_wait_and_nothing_of_a_pane_of_its_own(
 #[test]
 fn requests_before_any_handshake_are_served() {
     let (_place, server) = served();
-    for door in Door::ALL {
-        let mut peer = server.connect(door);
+    for transport in Transport::ALL {
+        let mut peer = server.connect(transport);
         let tools = peer.answer("x", "tools/list", json!({}))["result"]["tools"].take();
-        assert_eq!(tools[0]["name"], "whoami", "{door:?}");
+        assert_eq!(tools[0]["name"], "whoami", "{transport:?}");
         let me = peer.answer("y", "whoami", json!({}))["result"].take();
-        assert_eq!(me["caller"], json!({"role": "external"}), "{door:?}");
+        assert_eq!(me["caller"], json!({"role": "external"}), "{transport:?}");
     }
 }
 
 #[test]
-fn what_every_legacy_revision_has_is_served() {
+fn every_legacy_revision_is_served() {
     let (_place, server) = served();
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut peer = server.connect(SOCKET);
@@ -146,10 +146,10 @@ fn what_every_legacy_revision_has_is_served() {
 }
 
 #[test]
-fn the_stateless_revision_needs_no_handshake_and_says_what_it_must() {
+fn the_stateless_revision_needs_no_handshake_and_sends_the_required_fields() {
     let (_place, server) = served();
-    for door in Door::ALL {
-        let mut peer = server.connect(door);
+    for transport in Transport::ALL {
+        let mut peer = server.connect(transport);
         let found = peer.answer("d", "server/discover", modern(json!({})))["result"].take();
         assert_eq!(found["resultType"], "complete", "{found}");
         let versions = found["supportedVersions"].as_array().unwrap();
@@ -170,7 +170,7 @@ fn the_stateless_revision_needs_no_handshake_and_says_what_it_must() {
 }
 
 #[test]
-fn stateless_requests_that_miss_what_they_must_carry_are_told_so() {
+fn stateless_requests_without_required_fields_are_refused() {
     let (_place, server) = served();
     let mut peer = server.connect(SOCKET);
     let bare = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}});
@@ -189,10 +189,10 @@ fn stateless_requests_that_miss_what_they_must_carry_are_told_so() {
 }
 
 #[test]
-fn both_eras_live_on_one_connection() {
+fn legacy_and_stateless_requests_share_one_connection() {
     let (_place, server) = served();
     let mut peer = server.connect(SOCKET);
-    // As claude opens: a probe of the new era, then a handshake of the old.
+    // As claude connects: a stateless probe, then a legacy handshake.
     assert!(peer.answer("probe", "server/discover", modern(json!({})))["result"].is_object());
     initialize(&mut peer, json!("2025-11-25"));
     peer.notify("notifications/initialized", json!({}));
@@ -233,7 +233,7 @@ fn a_tool_answers_as_text_and_as_structured_content() {
 }
 
 #[test]
-fn calls_that_cannot_be_routed_are_protocol_errors_and_name_what_is_wrong() {
+fn calls_that_cannot_be_routed_are_protocol_errors_that_name_the_problem() {
     let (_place, server) = served();
     let mut peer = server.connect(SOCKET);
     for (params, named) in [
@@ -261,9 +261,9 @@ fn each_kind_of_failure_has_its_two_forms() {
         let called = peer.answer(1, "tools/call", call("test_fail", arguments.clone()));
         let result = &called["result"];
         assert_eq!(result["isError"], true);
-        let text = format!("as it was asked to ({})", kind.name());
+        let text = format!("as requested ({})", kind.name());
         assert_eq!(result["content"], json!([{"type": "text", "text": text}]));
-        let error = json!({"kind": kind.name(), "message": "as it was asked to"});
+        let error = json!({"kind": kind.name(), "message": "as requested"});
         assert_eq!(result["structuredContent"], json!({"error": error}));
         let asked = peer.answer(2, "test_fail", arguments);
         assert_eq!(asked["error"]["code"], kind.code());
@@ -276,7 +276,7 @@ fn each_kind_of_failure_has_its_two_forms() {
 }
 
 #[test]
-fn a_panic_is_that_calls_error_and_nobody_elses() {
+fn a_panic_fails_only_its_own_call() {
     let (_place, server) = served();
     let mut peer = server.connect(SOCKET);
     peer.ask("waits", "tools/call", call("test_wait", json!({})));
@@ -296,8 +296,8 @@ fn a_panic_is_that_calls_error_and_nobody_elses() {
 #[test]
 fn a_slow_call_delays_no_other_and_a_cancelled_one_is_not_answered() {
     let (_place, server) = served();
-    for door in Door::ALL {
-        let mut peer = server.connect(door);
+    for transport in Transport::ALL {
+        let mut peer = server.connect(transport);
         for id in [1, 2] {
             peer.ask(id, "tools/call", call("test_wait", json!({})));
         }
@@ -308,13 +308,13 @@ fn a_slow_call_delays_no_other_and_a_cancelled_one_is_not_answered() {
         assert_eq!(peer.answer(1, "ping", json!({}))["result"], json!({}));
         peer.notify("notifications/cancelled", json!({"requestId": 1}));
         let left = peer.finish();
-        assert_eq!(left.len(), 1, "{door:?}: {left:?}");
+        assert_eq!(left.len(), 1, "{transport:?}: {left:?}");
         assert_eq!(left[0]["id"], 2);
     }
 }
 
 #[test]
-fn progress_comes_under_the_clients_token_and_before_the_answer() {
+fn progress_carries_the_clients_token_and_precedes_the_answer() {
     let (_place, server) = served();
     let mut peer = server.connect(SOCKET);
     for token in [json!("t"), json!(7)] {
@@ -336,13 +336,13 @@ fn progress_comes_under_the_clients_token_and_before_the_answer() {
 }
 
 #[test]
-fn an_answer_longer_than_clients_take_says_how_to_ask_for_less() {
+fn an_answer_that_is_too_long_for_clients_says_how_to_request_less() {
     let (_place, server) = served();
     let limit = Limits::default().answer_bytes;
     assert!(limit < 8 << 20);
-    for door in [SOCKET, Door::Proxy(Framing::Headers)] {
-        let mut peer = server.connect(door);
-        // The answer stands in the result twice.
+    for transport in [SOCKET, Transport::Proxy(Framing::Headers)] {
+        let mut peer = server.connect(transport);
+        // The answer is in the result twice.
         peer.ask(1, "tools/call", call("test_large", json!({"bytes": limit / 2 - 1_000})));
         let whole = peer.try_receive_raw().unwrap();
         assert!(whole.len() > limit - 4_000 && whole.len() < limit, "{}", whole.len());
@@ -356,7 +356,7 @@ fn an_answer_longer_than_clients_take_says_how_to_ask_for_less() {
 }
 
 #[test]
-fn calls_in_flight_and_connections_have_ceilings_with_a_clear_error() {
+fn calls_in_flight_and_connections_are_limited_with_a_clear_error() {
     let place = Place::new();
     let limits = Limits { calls_in_flight: 3, connections: 2, ..Limits::default() };
     let server = place.serve_with(limits);
@@ -376,7 +376,7 @@ fn calls_in_flight_and_connections_have_ceilings_with_a_clear_error() {
     let refused = third.receive();
     assert_eq!(refused["error"]["code"], ErrorKind::Limit.code());
     assert_eq!(third.try_receive(), None, "and closed");
-    let mut through_proxy = server.connect(Door::Proxy(Framing::Newline));
+    let mut through_proxy = server.connect(Transport::Proxy(Framing::Newline));
     let refused = through_proxy.answer(1, "ping", json!({}));
     assert_eq!(refused["error"]["code"], ErrorKind::Limit.code(), "{refused}");
     second.finish();

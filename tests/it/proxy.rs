@@ -1,4 +1,4 @@
-//! `patterm mcp-stdio`: what an agent's CLI starts and speaks to, whatever becomes of the server.
+//! `patterm mcp-stdio`, which an agent's CLI runs and talks to, whatever happens to the server.
 
 mod command_lines;
 mod ending;
@@ -17,20 +17,19 @@ use crate::support::{Peer, Place};
 
 const NOTHING: [Value; 0] = [];
 
-/// A client of a proxy in this place, with these variables and nothing else that says which
-/// server is meant.
+/// A client of a proxy in this place, with these variables and nothing else that selects a server.
 fn client(place: &Place, variables: &[(&str, &Path)]) -> Peer {
     let mut command = place.patterm(&["mcp-stdio"]);
     Peer::through(command.envs(variables.iter().copied()), Framing::Newline)
 }
 
-/// What a client says of itself, with something in it that only it knows.
+/// The parameters of `initialize`, with something that only this client has.
 fn initialize_params() -> Value {
     json!({"protocolVersion": "2025-06-18", "capabilities": {"roots": {"listChanged": true}},
         "clientInfo": {"name": "it", "version": "1.2"}, "x-own": [1.50, "ü"]})
 }
 
-/// Does what clients do first.
+/// Performs the handshake.
 fn shake_hands(peer: &mut Peer) {
     let answer = peer.answer("hello", "initialize", initialize_params());
     assert_eq!(answer["result"]["serverInfo"]["name"], "patterm", "{answer}");

@@ -1,5 +1,5 @@
-//! The repository keeps its own rules: who may depend on whom, what every file begins with, that no
-//! test is forgotten, and that what the README says exists.
+//! The repository's own rules: permitted dependencies, the first line of every file, no forgotten
+//! tests, and a correct README.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn output_of(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// All files that belong to the repository, those not yet committed included.
+/// All files of the repository, including those not committed yet.
 fn files() -> Vec<PathBuf> {
     let listed = output_of("git", &["ls-files", "-co", "--exclude-standard"]);
     let files: Vec<_> = listed.lines().map(PathBuf::from).collect();
@@ -32,7 +32,7 @@ fn text(file: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(root().join(file)).unwrap()).into_owned()
 }
 
-/// The table of ARCHITECTURE.md: which of our crates each may use, and what it must not know.
+/// The table of ARCHITECTURE.md: which of our crates each crate may use, and what it must not know.
 const EDGES: [(&str, &[&str], &[&str]); 15] = [
     ("patterm-wire", &[], &["tokio", "rmcp", "rustix", "tracing"]),
     ("patterm-keeper", &[], &["tokio", "rmcp"]),
@@ -41,7 +41,7 @@ const EDGES: [(&str, &[&str], &[&str]); 15] = [
     ("patterm-store", &["patterm-wire", "patterm-keeper"], &["rmcp", "clap"]),
     (
         "patterm-panes",
-        &["patterm-keeper", "patterm-screen", "patterm-store"],
+        &["patterm-wire", "patterm-keeper", "patterm-screen", "patterm-store"],
         &["rmcp", "clap", "toml"],
     ),
     (
@@ -50,8 +50,9 @@ const EDGES: [(&str, &[&str], &[&str]); 15] = [
         &["rmcp", "clap"],
     ),
     (
+        // Its tests print into logs, which belong to the keeper's crate.
         "patterm-agents",
-        &["patterm-screen", "patterm-store", "patterm-panes", "patterm-project"],
+        &["patterm-keeper", "patterm-screen", "patterm-store", "patterm-panes", "patterm-project"],
         &["rmcp", "clap"],
     ),
     ("patterm-pads", &["patterm-store"], &["rmcp", "clap"]),
@@ -106,7 +107,7 @@ const EDGES: [(&str, &[&str], &[&str]); 15] = [
 ];
 
 #[test]
-fn crates_know_only_whom_they_may() {
+fn crates_depend_only_on_permitted_crates() {
     let metadata =
         output_of("cargo", &["metadata", "--format-version=1", "--no-deps", "--offline"]);
     let metadata: Value = serde_json::from_str(&metadata).unwrap();
@@ -116,16 +117,23 @@ fn crates_know_only_whom_they_may() {
     };
     let ours = names(&metadata["packages"]);
     let known: BTreeSet<String> = EDGES.iter().map(|(name, ..)| (*name).to_owned()).collect();
-    assert_eq!(ours, known, "every crate has its line in EDGES");
+    assert_eq!(ours, known, "every crate has its line in EDGES of tests/it/tidy.rs");
     for package in metadata["packages"].as_array().unwrap() {
         let name = package["name"].as_str().unwrap();
         let (_, may, must_not) = EDGES.iter().find(|(edge, ..)| *edge == name).unwrap();
         let used = names(&package["dependencies"]);
         for other in used.intersection(&ours) {
-            assert!(may.contains(&other.as_str()), "{name} must not use {other}");
+            assert!(
+                may.contains(&other.as_str()),
+                "{name} must not use {other}: ARCHITECTURE.md says what each crate does not know. If that is to \
+                 change, change the table there and EDGES in tests/it/tidy.rs"
+            );
         }
         for banned in *must_not {
-            assert!(!used.contains(*banned), "{name} must not use {banned}");
+            assert!(
+                !used.contains(*banned),
+                "{name} must not use {banned}: see its line in EDGES of tests/it/tidy.rs"
+            );
         }
     }
 }
@@ -142,31 +150,43 @@ fn every_crate_keeps_the_workspace_lints_and_only_keeper_may_be_unsafe() {
         files().into_iter().filter(|f| f.ends_with("Cargo.toml") && f.components().count() > 1);
     for manifest in manifests.filter(|f| !f.starts_with("fuzz")) {
         let keeps = text(&manifest).contains("[lints]\nworkspace = true");
-        assert_eq!(keeps, !manifest.starts_with("crates/keeper"), "{}", manifest.display());
+        assert_eq!(
+            keeps,
+            !manifest.starts_with("crates/keeper"),
+            "{}: every manifest but the keeper's has `[lints]` with `workspace = true`",
+            manifest.display()
+        );
     }
     assert!(text(Path::new("Cargo.toml")).contains("unsafe_code = \"forbid\""));
 }
 
 #[test]
-fn every_dependency_says_what_it_is_for() {
+fn every_dependency_states_its_purpose() {
     let manifest = text(Path::new("Cargo.toml"));
     let section = manifest.split("[workspace.dependencies]").nth(1).unwrap();
     let lines = section.lines().skip(1).take_while(|line| !line.starts_with('['));
     let mut seen = 0;
     for line in lines.filter(|line| !line.is_empty() && !line.starts_with("patterm-")) {
         let self_evident = line.starts_with("serde = ");
-        assert!(self_evident || line.contains(" # "), "no reason: {line}");
+        assert!(
+            self_evident || line.contains(" # "),
+            "Cargo.toml: a comment at the end of this line must say what the dependency is for: {line}"
+        );
         seen += 1;
     }
     assert!(seen > 10);
 }
 
 #[test]
-fn every_source_file_opens_with_what_lives_there() {
+fn every_source_file_begins_with_a_description() {
     let sources = files().into_iter().filter(|f| f.extension().is_some_and(|e| e == "rs"));
     let mut seen = 0;
     for source in sources {
-        assert!(text(&source).starts_with("//! "), "{}", source.display());
+        assert!(
+            text(&source).starts_with("//! "),
+            "{}: the first line must begin with `//! ` and say what the file contains",
+            source.display()
+        );
         seen += 1;
     }
     assert!(seen > 40);
@@ -191,13 +211,17 @@ fn no_test_file_is_forgotten() {
                 text.lines().any(|l| l.trim_end_matches(';').ends_with(&format!("mod {name}")))
             })
         };
-        assert!(owners.iter().any(declares), "{} is in no module", file.display());
+        assert!(
+            owners.iter().any(declares),
+            "{} is never compiled; add `mod {name};` to the file above it",
+            file.display()
+        );
     }
 }
 
 #[test]
-fn no_test_is_ignored_and_none_sleeps() {
-    // Written apart, so that this file does not find itself.
+fn no_test_is_ignored_or_sleeps() {
+    // Split, so that this file does not match itself.
     let banned =
         [concat!("#[ign", "ore"), concat!("thread::sl", "eep"), concat!("time::sl", "eep(")];
     for file in files()
@@ -205,13 +229,18 @@ fn no_test_is_ignored_and_none_sleeps() {
         .filter(|f| f.starts_with("tests") && f.extension().is_some_and(|e| e == "rs"))
     {
         for word in banned {
-            assert!(!text(&file).contains(word), "{} has {word}", file.display());
+            assert!(
+                !text(&file).contains(word),
+                "{} has {word}; wait for the event itself (`ToolClient::wait`, or `until` if there is none), and fix \
+                 or remove a test instead of ignoring it",
+                file.display()
+            );
         }
     }
 }
 
 #[test]
-fn the_version_has_its_place_in_the_changelog() {
+fn the_version_has_a_changelog_section() {
     let version = patterm_host::VERSION;
     let changelog = text(Path::new("CHANGELOG.md"));
     let newest = changelog.lines().filter_map(|line| line.strip_prefix("## "));
@@ -219,7 +248,11 @@ fn the_version_has_its_place_in_the_changelog() {
     let heading = newest.next().unwrap_or_default();
     let date = heading.strip_prefix(&format!("{version} · ")).unwrap_or_default();
     let digits = date.split('-').map(|part| part.parse::<u32>().is_ok());
-    assert!(digits.eq([true; 3]), "the first heading is {heading:?}, the version is {version}");
+    assert!(
+        digits.eq([true; 3]),
+        "CHANGELOG.md: the first heading after Unreleased is {heading:?}; for version {version} it must be \
+         `{version} · YYYY-MM-DD`"
+    );
 }
 
 #[test]
@@ -234,7 +267,11 @@ fn nothing_names_this_machine_or_a_registry() {
     ];
     for file in files() {
         for word in banned {
-            assert!(!text(&file).contains(word), "{} has {word}", file.display());
+            assert!(
+                !text(&file).contains(word),
+                "{} has {word}, which exists only on some machines; use a path or an address that all have",
+                file.display()
+            );
         }
     }
 }
@@ -255,11 +292,12 @@ fn the_commands_in_the_documents_exist() {
                 let words: Vec<_> = line.trim_start_matches("$ ").split_whitespace().collect();
                 match words.as_slice() {
                     ["patterm", verb, ..] if verb.starts_with(|c: char| c.is_ascii_lowercase()) => {
-                        assert!(help.contains(&format!("\n  {verb}")), "{document}: {line}");
+                        let known = help.contains(&format!("\n  {verb}"));
+                        assert!(known, "{document}: `patterm --help` has no `{verb}`: {line}");
                         verbs += 1;
                     }
                     [script, ..] if script.starts_with("scripts/") => {
-                        assert!(root().join(script).is_file(), "{document}: {line}");
+                        assert!(root().join(script).is_file(), "{document}: no such file: {line}");
                     }
                     _ => {}
                 }
@@ -287,43 +325,89 @@ fn the_paths_in_the_documents_exist() {
         let names =
             names.filter(|name| !name.contains(char::is_uppercase) || name.ends_with(".md"));
         for path in links.chain(names.map(PathBuf::from)) {
-            assert!(root().join(&path).exists(), "{}: {}", document.display(), path.display());
+            assert!(
+                root().join(&path).exists(),
+                "{} names {}, which does not exist",
+                document.display(),
+                path.display()
+            );
             seen += 1;
         }
     }
     assert!(seen > 50, "{seen}");
 }
 
+/// Modules are written as `CRATE/MODULE`: `panes/data_plane/reader` is `crates/panes/src/data_plane/reader.rs`.
 #[test]
-fn the_example_in_contributing_is_the_one_that_is_compiled() {
-    let example = text(Path::new("docs/examples/count_lines.rs"));
-    let block = format!("```rust\n{example}```\n");
-    assert!(text(Path::new("CONTRIBUTING.md")).contains(&block), "docs/examples/count_lines.rs");
+fn the_modules_named_in_the_architecture_exist() {
+    let architecture = text(Path::new("ARCHITECTURE.md"));
+    let mut seen = 0;
+    for name in code(&architecture) {
+        let Some((of, module)) = name.split_once('/') else { continue };
+        let sources = root().join("crates").join(of).join("src");
+        if !sources.is_dir() {
+            continue;
+        }
+        let exists =
+            sources.join(format!("{module}.rs")).is_file() || sources.join(module).is_dir();
+        assert!(
+            exists,
+            "ARCHITECTURE.md names `{name}`, but there is neither crates/{of}/src/{module}.rs nor such a folder"
+        );
+        seen += 1;
+    }
+    assert!(seen > 30, "{seen}");
 }
 
 #[test]
-fn the_verbs_flags_and_tools_of_the_readme_are_all_there_are() {
+fn the_examples_in_contributing_are_the_ones_that_are_tested() {
+    let contributing = text(Path::new("CONTRIBUTING.md"));
+    for (language, name) in
+        [("rust", "count_lines.rs"), ("toml", "preset.toml"), ("rust", "count_timers.rs")]
+    {
+        let example = text(&Path::new("docs/examples").join(name));
+        let block = format!("```{language}\n{example}```\n");
+        assert!(
+            contributing.contains(&block),
+            "CONTRIBUTING.md must contain docs/examples/{name} as it is; copy it there"
+        );
+    }
+}
+
+#[test]
+fn the_readme_lists_all_verbs_flags_and_tools() {
     let readme = text(Path::new("README.md"));
     let place = Place::new();
     for verb in place.run(&["--help"]).lines().filter_map(|line| line.strip_prefix("  ")) {
         let verb = verb.split_whitespace().next().unwrap_or_default();
         if verb.starts_with(|c: char| c.is_ascii_lowercase()) {
-            assert!(readme.contains(&format!("| `patterm {verb}")), "verb {verb}");
+            assert!(
+                readme.contains(&format!("| `patterm {verb}")),
+                "README.md: \"Verbs\" has no row for `patterm {verb}`"
+            );
         }
     }
     for flag in
         place.run(&["mcp-stdio", "--help"]).split_whitespace().filter(|w| w.starts_with("--"))
     {
-        assert!(flag == "--help" || readme.contains(flag), "flag {flag}");
+        assert!(
+            flag == "--help" || readme.contains(flag),
+            "README.md: \"How MCP clients connect\" does not mention {flag}"
+        );
     }
     let section = readme.split("## Tools").nth(1).unwrap().split("\n## ").next().unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-    assert!(rows.eq(Registry::standard().names()), "the README's table of tools");
+    let (rows, tools): (Vec<_>, Registry) = (rows.collect(), Registry::standard());
+    let tools: Vec<_> = tools.names().collect();
+    assert_eq!(
+        rows, tools,
+        "README.md: the rows of \"Tools\" (left) are not the tools of `Registry::standard` (right), in that order"
+    );
 }
 
-/// Every name of a test in the page about faults: all that is written as a path of modules.
+/// Every test that the page about faults names: everything that is written as a module path.
 #[test]
-fn the_tests_that_show_the_faults_exist() {
+fn the_tests_named_in_the_fault_list_exist() {
     let page = text(Path::new("docs/faults.md"));
     let sources: Vec<(PathBuf, String)> = files()
         .into_iter()
@@ -348,7 +432,10 @@ fn the_tests_that_show_the_faults_exist() {
                     || text.contains(&format!("mod {module} {{"));
                 file_fits && text.contains(&function)
             };
-            assert!(sources.iter().any(has), "no test {name}");
+            assert!(
+                sources.iter().any(has),
+                "docs/faults.md names the test {name}, which does not exist"
+            );
             named += 1;
         }
     }

@@ -1,5 +1,7 @@
 //! `patterm upgrade`: another server takes over, and nothing notices.
 
+mod from_0_1_0;
+
 use std::process::{Command, Stdio};
 
 use patterm_wire::requests::ServerEntry;
@@ -16,7 +18,7 @@ fn server(place: &Place) -> ServerEntry {
 }
 
 #[test]
-fn programs_screens_and_offsets_go_on_under_the_new_server() {
+fn programs_screens_and_offsets_continue_under_the_new_server() {
     let place = Place::new();
     let id = place.run(&["run", "--", "sh", "-c", "echo before; cat; exit 6"]);
     let id = id.trim();
@@ -27,8 +29,8 @@ fn programs_screens_and_offsets_go_on_under_the_new_server() {
     let offset =
         place.run(&["call", "get_process_raw_output", &format!("{{\"process_id\":\"{id}\"}}")]);
 
-    let said = place.run(&["upgrade"]);
-    assert!(said.contains("everything keeps running"), "{said}");
+    let printed = place.run(&["upgrade"]);
+    assert!(printed.contains("everything keeps running"), "{printed}");
     assert_ne!(server(&place).pid, old.pid);
     assert_eq!(place.run(&["screen", id]), screen);
     let again =
@@ -77,10 +79,10 @@ fn an_upgrade_that_fails_returns_to_the_old_server() {
             place.run(&["run", "--name", "kept", "--", "cat"]);
         }
         let old = server(&place);
-        let said = upgrade_by_a_removed_binary(&place);
+        let printed = upgrade_by_a_removed_binary(&place);
         let new = server(&place);
         let again = format!("is running again (pid {})", new.pid);
-        assert!(said.contains("does not start: ") && said.contains(&again), "{said}");
+        assert!(printed.contains("does not start: ") && printed.contains(&again), "{printed}");
         assert_ne!(new.pid, old.pid);
         let program = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
         assert_eq!(program(new.pid), patterm_binary());
@@ -95,7 +97,7 @@ fn an_upgrade_that_fails_returns_to_the_old_server() {
 #[test]
 fn without_a_server_one_is_started() {
     let place = Place::new();
-    let said = place.run(&["upgrade"]);
-    assert!(said.contains("no server was running"), "{said}");
+    let printed = place.run(&["upgrade"]);
+    assert!(printed.contains("no server was running"), "{printed}");
     place.run(&["kill"]);
 }

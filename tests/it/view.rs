@@ -1,5 +1,5 @@
-//! Views: a picture of the screen, then the output as it comes; several of them, of any size, at any
-//! pace.
+//! Views: a snapshot of the screen, then the output as it arrives; several of them, of any size, at
+//! any pace.
 
 use patterm_wire::Method;
 use std::io::{Read, Write};
@@ -11,22 +11,22 @@ use patterm_wire::Framing;
 use patterm_wire::view::{self, FromView, ToView, ViewDecoder, ViewSize};
 use serde_json::{Value, json};
 
-use crate::support::{Door, Peer, Place, Serving};
+use crate::support::{Peer, Place, Serving, Transport};
 
-const SOCKET: Door = Door::Socket(Framing::Newline);
+const SOCKET: Transport = Transport::Socket(Framing::Newline);
 
-/// A view with a screen of its own, as the TUI and the browser have.
+/// A view with its own screen, like the TUI's.
 pub(crate) struct View {
     stream: UnixStream,
     decoder: ViewDecoder,
     pub(crate) screen: Screen,
-    /// Snapshots that came.
+    /// The number of snapshots received.
     snapshots: usize,
     ended: Option<(Option<i32>, Option<i32>)>,
 }
 
 impl View {
-    /// Asks to be attached; the answer, and the stream behind it.
+    /// Requests to be attached; returns the response and the stream.
     fn ask(socket: &Path, params: &Value) -> (Value, UnixStream) {
         let mut stream = UnixStream::connect(socket).unwrap();
         let request =
@@ -70,7 +70,7 @@ impl View {
         }
     }
 
-    /// Takes frames until the own screen is as wanted.
+    /// Reads frames until the view's screen matches.
     pub(crate) fn until(&mut self, wanted: impl Fn(&Self) -> bool) {
         let mut buffer = vec![0; 64 << 10];
         loop {
@@ -102,11 +102,21 @@ impl View {
         }
     }
 
+    /// Whether the program has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// How long the next frame may take; by default any time.
+    pub(crate) fn set_patience(&self, patience: std::time::Duration) {
+        self.stream.set_read_timeout(Some(patience)).unwrap();
+    }
+
     pub(crate) fn shows(&self, text: &str) -> bool {
         self.screen.rows().iter().any(|row| row.contains(text))
     }
 
-    pub(crate) fn say(&mut self, frame: &FromView) {
+    pub(crate) fn send(&mut self, frame: &FromView) {
         let mut bytes = Vec::new();
         frame.encode(&mut bytes);
         self.stream.write_all(&bytes).unwrap();
@@ -136,7 +146,43 @@ fn wait(peer: &mut Peer, id: &str, pattern: &str) {
 }
 
 #[test]
-fn a_view_shows_what_was_there_and_what_comes_and_types() {
+fn a_size_that_changes_and_changes_back_leaves_no_old_cells() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let mut peer = server.connect(SOCKET);
+    // Full rows on the alternate screen, which a narrower size cuts off.
+    let script = "printf '\\033[?1049h'; for i in 1 2 3; do printf '%080d\\r\\n' $i; done; \
+                  printf ready; cat >/dev/null";
+    let id = spawn(&mut peer, &["sh", "-c", script]);
+    let mut view = View::attach(&server, &id, 24, 80);
+    view.until(|view| view.shows("ready"));
+    let before = view.snapshots;
+    let mut bytes = Vec::new();
+    for columns in [60, 80] {
+        FromView::Size(ViewSize { rows: 24, columns }).encode(&mut bytes);
+    }
+    view.stream.write_all(&bytes).unwrap();
+    view.until(|view| view.snapshots > before && view.screen.size().columns == 80);
+    let shown: Vec<_> = view.screen.rows().iter().map(|row| row.trim_end().to_owned()).collect();
+    assert_eq!(shown, rows(&grid(&mut peer, &id)));
+    assert_eq!(shown[0].len(), 60, "the rest was cut off at 60 columns");
+}
+
+#[test]
+fn a_program_that_asks_for_it_reads_each_new_size() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let mut peer = server.connect(SOCKET);
+    let script = "stty raw -echo; printf '\\033[?2048h'; cat -v";
+    let id = spawn(&mut peer, &["sh", "-c", script]);
+    let mut view = View::attach(&server, &id, 30, 90);
+    view.until(|view| view.shows("^[[48;30;90;0;0t"));
+    view.send(&FromView::Size(ViewSize { rows: 20, columns: 70 }));
+    view.until(|view| view.shows("^[[48;20;70;0;0t"));
+}
+
+#[test]
+fn a_view_shows_old_and_new_output_and_types() {
     let place = Place::new();
     let server = place.serve_in_process();
     let mut peer = server.connect(SOCKET);
@@ -144,18 +190,18 @@ fn a_view_shows_what_was_there_and_what_comes_and_types() {
     wait(&mut peer, &id, "before");
     let mut view = View::attach(&server, &id, 24, 80);
     view.until(|view| view.shows("before"));
-    view.say(&FromView::Input(b"typed here\r".to_vec()));
+    view.send(&FromView::Input(b"typed here\r".to_vec()));
     view.until(|view| view.screen.rows().iter().filter(|row| *row == "typed here").count() == 2);
     let shown: Vec<_> = view.screen.rows().iter().map(|row| row.trim_end().to_owned()).collect();
     assert_eq!(rows(&grid(&mut peer, &id)), shown);
-    view.say(&FromView::Input(b"\x04".to_vec()));
+    view.send(&FromView::Input(b"\x04".to_vec()));
     view.until(|view| view.ended.is_some());
     assert_eq!(view.ended, Some((Some(4), None)));
-    assert_eq!(view.snapshots, 1, "one picture, then only output");
+    assert_eq!(view.snapshots, 1, "one snapshot, then only output");
 }
 
 #[test]
-fn the_smallest_view_decides_the_size_and_the_program_is_told() {
+fn the_smallest_view_determines_the_size_and_the_program_is_notified() {
     let place = Place::new();
     let server = place.serve_in_process();
     let mut peer = server.connect(SOCKET);
@@ -166,7 +212,7 @@ fn the_smallest_view_decides_the_size_and_the_program_is_told() {
     large.until(|view| view.shows("50 120"));
     let mut small = View::attach(&server, &id, 30, 100);
     large.until(|view| view.screen.size() == Size::new(30, 100) && view.shows("30 100"));
-    small.say(&FromView::Size(ViewSize { rows: 40, columns: 60 }));
+    small.send(&FromView::Size(ViewSize { rows: 40, columns: 60 }));
     large.until(|view| view.screen.size() == Size::new(40, 60) && view.shows("40 60"));
     drop(small);
     large.until(|view| view.screen.size() == Size::new(50, 120));
@@ -175,7 +221,7 @@ fn the_smallest_view_decides_the_size_and_the_program_is_told() {
 }
 
 #[test]
-fn the_size_follows_who_types_where_that_is_wanted() {
+fn the_size_follows_the_typing_view_if_configured() {
     let place = Place::new();
     let server = place.serve_in_process();
     let mut peer = server.connect(SOCKET);
@@ -186,9 +232,9 @@ fn the_size_follows_who_types_where_that_is_wanted() {
     one.until(|view| view.screen.size() == large);
     let mut other = View::attach_with(server.socket(), &id, small, "last");
     one.until(|view| view.screen.size() == small);
-    one.say(&FromView::Input(b"x".to_vec()));
+    one.send(&FromView::Input(b"x".to_vec()));
     other.until(|view| view.screen.size() == large);
-    other.say(&FromView::Input(b"y".to_vec()));
+    other.send(&FromView::Input(b"y".to_vec()));
     one.until(|view| view.screen.size() == small);
 }
 
@@ -210,7 +256,7 @@ fn the_next_server_shows_the_screen_in_the_size_it_had() {
 }
 
 #[test]
-fn a_view_that_does_not_read_is_no_burden_and_begins_anew_when_it_does() {
+fn a_view_that_does_not_read_costs_nothing_and_restarts_when_it_does() {
     let place = Place::new();
     let server = place.serve_in_process();
     let mut peer = server.connect(SOCKET);
@@ -219,18 +265,18 @@ fn a_view_that_does_not_read_is_no_burden_and_begins_anew_when_it_does() {
     let mut lazy = View::attach(&server, &id, 24, 80);
     let mut keen = View::attach(&server, &id, 24, 80);
     keen.until(|view| view.snapshots > 0);
-    keen.say(&FromView::Input(b"go\r".to_vec()));
+    keen.send(&FromView::Input(b"go\r".to_vec()));
     keen.until(|view| view.shows("the end"));
     let shown: Vec<_> = keen.screen.rows().iter().map(|row| row.trim_end().to_owned()).collect();
     assert_eq!(rows(&grid(&mut peer, &id)), shown);
-    // What the lazy one has not read was 15 MB; it gets a picture instead.
+    // The slow view did not read 15 MB; it gets a snapshot instead.
     lazy.until(|view| view.shows("the end"));
     assert_eq!(lazy.screen.rows(), keen.screen.rows());
     assert!(lazy.snapshots >= 2, "{} pictures", lazy.snapshots);
 }
 
 #[test]
-fn a_view_of_pictures_shows_the_last_of_a_flood_and_what_comes_after_it() {
+fn a_snapshot_view_shows_the_end_of_a_flood_and_later_output() {
     let place = Place::new();
     let server = place.serve_in_process();
     let mut peer = Peer::connect(SOCKET, server.socket());
@@ -238,24 +284,24 @@ fn a_view_of_pictures_shows_the_last_of_a_flood_and_what_comes_after_it() {
     let id = spawn(&mut peer, &["sh", "-c", script]);
     let size = Size::new(24, 80);
     let mut view = View::attach_as(server.socket(), &id, size, json!({"pictures": true}));
-    view.say(&FromView::Input(b"\n".to_vec()));
+    view.send(&FromView::Input(b"\n".to_vec()));
     view.until(|view| view.shows("all"));
     assert_eq!(view.screen.rows(), rows(&grid(&mut peer, &id)));
     let pictures = view.snapshots;
-    view.say(&FromView::Input(b"a little\n".to_vec()));
+    view.send(&FromView::Input(b"a little\n".to_vec()));
     view.until(|view| view.shows("a little"));
-    assert_eq!(view.snapshots, pictures, "a little is sent as it is");
+    assert_eq!(view.snapshots, pictures, "a small amount is sent unchanged");
 }
 
 #[test]
-fn who_cannot_be_a_view_is_told_why() {
+fn a_refused_view_is_told_why() {
     let place = Place::new();
     let server = place.serve_in_process();
     for (params, code, reason) in [
         (
             json!({"version": 999, "process_id": "p1"}),
             -32008,
-            "version 1 of views and you speak 999",
+            "version 1 of the view protocol, but the client speaks 999",
         ),
         (json!({"version": view::VERSION, "process_id": "p1"}), -32001, "no process `p1`"),
         (json!({"version": view::VERSION}), -32602, "process_id"),

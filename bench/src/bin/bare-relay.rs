@@ -1,6 +1,7 @@
 //! The upper bound: a minimal relay between HTTP and a server on pipes. It swaps ids, so that callers do
 //! not get each other's responses, and does nothing else: no token, no session, no limits, no
-//! inspection. Argument: the server. Prints its port.
+//! inspection. Arguments: the server, and how many of it; the last number in a path says which. Prints its
+//! port.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -79,8 +80,8 @@ async fn listen(table: Rc<Table>, mut output: pipe::Receiver) -> anyhow::Result<
     }
 }
 
-async fn serve() -> anyhow::Result<()> {
-    let server = std::env::args().nth(1).context("no server is named")?;
+/// Starts a server.
+fn start(server: &str) -> anyhow::Result<Rc<Table>> {
     #[expect(clippy::disallowed_methods, reason = "benchmarks start what they measure")]
     let mut command = std::process::Command::new(server);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
@@ -89,14 +90,29 @@ async fn serve() -> anyhow::Result<()> {
     let table = Rc::<Table>::default();
     tokio::task::spawn_local(write(table.clone(), pipe::Sender::from_owned_fd(input.into())?));
     tokio::task::spawn_local(listen(table.clone(), pipe::Receiver::from_owned_fd(output.into())?));
+    Ok(table)
+}
+
+/// The server that a path names.
+fn server_of(tables: &[Rc<Table>], path: &str) -> Rc<Table> {
+    let digits = path.bytes().filter(u8::is_ascii_digit);
+    let number = digits.fold(0, |number, digit| number * 10 + usize::from(digit - b'0'));
+    tables[number % tables.len()].clone()
+}
+
+async fn serve() -> anyhow::Result<()> {
+    let server = std::env::args().nth(1).context("no server is named")?;
+    let count = std::env::args().nth(2).map_or(Ok(1), |count| count.parse::<usize>())?;
+    let tables: anyhow::Result<Vec<_>> = (0..count).map(|_| start(&server)).collect();
+    let tables = Rc::new(tables?);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     writeln!(std::io::stdout(), "{}", listener.local_addr()?.port())?;
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
-        let table = table.clone();
-        let service = hyper::service::service_fn(move |request| {
-            let table = table.clone();
+        let tables = tables.clone();
+        let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+            let table = server_of(&tables, request.uri().path());
             async move {
                 // A message without an id is a notification; accept it.
                 let answer = relay(table, request).await.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The server behind every measured relay: one tool that echoes its argument at minimal cost. All
+//! The server behind every measured relay: one tool that echoes its argument at minimal cost, and reports progress if it is asked to. All
 //! messages of one read are answered with one write.
 
 use std::io::{Read, Write};
@@ -19,6 +19,15 @@ struct Request<'a> {
 struct Params<'a> {
     #[serde(borrow)]
     arguments: Option<Arguments<'a>>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<Meta<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta<'a> {
+    #[serde(borrow)]
+    progress_token: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -59,6 +68,14 @@ fn answer(request: &Request<'_>, answers: &mut Vec<u8>) {
     let id = id.get();
     let text = request.params.as_ref().and_then(|params| params.arguments.as_ref()?.text);
     let text = text.map_or("\"\"", RawValue::get);
+    let token = request.params.as_ref().and_then(|params| params.meta.as_ref()?.progress_token);
+    if let Some(token) = token {
+        let _ = writeln!(
+            answers,
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":\
+             {{\"progressToken\":{token},\"progress\":1}}}}"
+        );
+    }
     // Writing to a vector cannot fail.
     let _ = match request.method {
         "initialize" => write!(answers, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{HELLO}}}"),

@@ -11,13 +11,39 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 /// Longer than any response of a working relay takes.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What kind of call clients make.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// In a session, answered as JSON.
+    #[default]
+    Stateful,
+    /// Without a session, as in revision 2026-07-28.
+    Stateless,
+    /// In a session, with a progress token: the server reports progress before it answers, and the
+    /// answer is a stream of events.
+    Events,
+}
+
 /// How to call a relay.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Endpoint {
     pub(crate) port: u16,
+    /// `{}` stands for the number of a client's server.
     pub(crate) path: String,
+    pub(crate) servers: usize,
     pub(crate) tool: String,
     pub(crate) token: Option<String>,
+    /// The session of a relay that has none, so that its clients send headers of the same length.
+    pub(crate) session: Option<String>,
+    pub(crate) style: Style,
+}
+
+impl Endpoint {
+    /// The endpoint of a client: clients are spread over all servers.
+    fn of_client(&self, number: usize) -> Self {
+        let number = number % self.servers.max(1);
+        Self { path: self.path.replace("{}", &format!("{number:0>2}")), ..self.clone() }
+    }
 }
 
 /// All clients.
@@ -37,6 +63,9 @@ struct Client {
     asked: Instant,
 }
 
+/// The metadata of a stateless call.
+const META: &str = r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
 /// Ids have ten digits, so that every request has the same length. No two clients use the same id: some
 /// relays would mix them up.
 const FIRST_ID: u64 = 1_000_000_000;
@@ -45,7 +74,7 @@ impl Load {
     pub(crate) fn connect(endpoint: &Endpoint, clients: usize) -> anyhow::Result<Self> {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let clients: anyhow::Result<Vec<_>> =
-            (0..clients).map(|_| Client::connect(endpoint.clone())).collect();
+            (0..clients).map(|number| Client::connect(endpoint.of_client(number))).collect();
         let clients = clients?;
         for (number, client) in clients.iter().enumerate() {
             let data = epoll::EventData::new_u64(u64::try_from(number)?);
@@ -103,6 +132,27 @@ impl Client {
         let (request, answer) = (Vec::new(), Vec::new());
         let asked = Instant::now();
         let mut client = Self { stream, endpoint, session: None, request, id_at: 0, answer, asked };
+        if client.endpoint.style != Style::Stateless {
+            client.begin_session()?;
+        }
+        let meta = match client.endpoint.style {
+            Style::Stateful => "",
+            Style::Stateless => META,
+            Style::Events => r#","_meta":{"progressToken":1}"#,
+        };
+        let call = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{FIRST_ID},\"method\":\"tools/call\",\"params\":{{\
+             \"name\":\"{}\",\"arguments\":{{\"text\":\"a word\"}}{meta}}}}}",
+            client.endpoint.tool
+        );
+        client.request = client.whole("POST", &call);
+        let id = FIRST_ID.to_string();
+        client.id_at = memchr::memmem::find(&client.request, id.as_bytes()).context("no id")?;
+        Ok(client)
+    }
+
+    fn begin_session(&mut self) -> anyhow::Result<()> {
+        let client = self;
         let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"0"}}}"#;
         client.exchange("POST", hello)?;
         let head = String::from_utf8_lossy(&client.answer).into_owned();
@@ -112,17 +162,10 @@ impl Client {
             .take_while(|line| !line.is_empty())
             .filter_map(|line| line.split_once(": "))
             .find(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id"))
-            .map(|(_, id)| id.to_owned());
+            .map(|(_, id)| id.to_owned())
+            .or_else(|| client.endpoint.session.clone());
         client.exchange("POST", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)?;
-        let call = format!(
-            "{{\"jsonrpc\":\"2.0\",\"id\":{FIRST_ID},\"method\":\"tools/call\",\"params\":{{\
-             \"name\":\"{}\",\"arguments\":{{\"text\":\"a word\"}}}}}}",
-            client.endpoint.tool
-        );
-        client.request = client.whole("POST", &call);
-        let id = FIRST_ID.to_string();
-        client.id_at = memchr::memmem::find(&client.request, id.as_bytes()).context("no id")?;
-        Ok(client)
+        Ok(())
     }
 
     /// A complete request with its head.
@@ -140,6 +183,12 @@ impl Client {
         if let Some(session) = &self.session {
             head.push_str(&format!(
                 "Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-11-25\r\n"
+            ));
+        }
+        if self.endpoint.style == Style::Stateless {
+            head.push_str(&format!(
+                "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {}\r\n",
+                self.endpoint.tool
             ));
         }
         format!("{head}\r\n{body}").into_bytes()
@@ -200,7 +249,7 @@ impl Client {
     }
 
     fn end(mut self) -> anyhow::Result<()> {
-        if self.session.is_some() {
+        if self.session.is_some() && self.endpoint.session.is_none() {
             self.exchange("DELETE", "")?;
         }
         Ok(())

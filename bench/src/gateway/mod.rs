@@ -1,6 +1,7 @@
 //! Calls of a shared server's tool over HTTP: through patterm, through a bare relay, and through other
 //! relays, all in front of the same server and alternating.
 
+mod ceiling;
 mod load;
 mod relays;
 mod sharing;
@@ -11,6 +12,7 @@ use crate::chart::{Axis, Chart, Series};
 use crate::row::{Row, Target, middle};
 use crate::session::Workspace;
 use crate::{Measured, long};
+pub(crate) use ceiling::measure as measure_ceiling;
 use load::Load;
 use relays::{Relay, Relays, Subject};
 pub(crate) use sharing::measure as measure_sharing;
@@ -46,15 +48,15 @@ struct Cell {
 pub(crate) fn measure() -> anyhow::Result<Measured> {
     let workspace = Workspace::new()?;
     let relays = Relays::new();
-    let mut started: Vec<_> = Subject::ALL.map(|subject| relays.start(subject, &workspace)).into();
+    let mut started: Vec<_> =
+        Subject::ALL.map(|subject| relays.start(subject, 1, &workspace)).into();
     let mut cells: Vec<[Cell; 3]> = started.iter().map(|_| Default::default()).collect();
     for _ in 0..ROUNDS {
         for (at, clients) in CLIENTS.into_iter().enumerate() {
             for (relay, cells) in started.iter_mut().zip(&mut cells) {
-                let round = relay.as_mut().map_err(|why| format!("{why:#}"));
-                let round = round.and_then(|relay| {
-                    cells[at].round(relay, clients).map_err(|why| format!("{why:#}"))
-                });
+                let time = ROUND[usize::from(long())];
+                let round = failed(relay.as_mut())
+                    .and_then(|relay| failed(cells[at].round(relay, clients, time)));
                 cells[at].failure = cells[at].failure.take().or(round.err());
             }
         }
@@ -67,6 +69,11 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
         }
     }
     Ok(Measured { rows, charts: vec![chart(&cells)] })
+}
+
+/// A failure as text.
+fn failed<T, E: std::fmt::Display>(result: Result<T, E>) -> Result<T, String> {
+    result.map_err(|why| format!("{why:#}"))
 }
 
 /// Calls per second by number of clients, one line for each relay.
@@ -82,11 +89,10 @@ fn chart(cells: &[[Cell; 3]]) -> Chart {
 }
 
 impl Cell {
-    fn round(&mut self, relay: &mut Relay, clients: usize) -> anyhow::Result<()> {
+    fn round(&mut self, relay: &mut Relay, clients: usize, time: Duration) -> anyhow::Result<()> {
         let mut load = Load::connect(&relay.endpoint, clients)?;
         load.run(WARM_UP)?;
         let before = relay.cpu();
-        let time = ROUND[usize::from(long())];
         let mut times = load.run(time)?;
         let cpu = relay.cpu().saturating_sub(before).as_secs_f64();
         let (mib, processes) = relay.memory();
@@ -128,7 +134,7 @@ impl Cell {
 
 fn row(clients: usize, peer: Subject, ours: &Cell, theirs: &Cell) -> Row {
     let target = match (clients, peer) {
-        (64, Subject::Bare) => Target::AtLeast(0.7),
+        // Its targets are those of `ceiling`, with more rounds.
         (64, Subject::RustProxy) => Target::AtLeast(2.0),
         (64, Subject::NpmProxy) => Target::AtLeast(15.0),
         _ => Target::More,

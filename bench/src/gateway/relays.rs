@@ -9,12 +9,19 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use super::load::Endpoint;
-use crate::peers::installed;
+use crate::peers::{installed, is_alone};
 use crate::proc;
 use crate::session::Workspace;
 
 /// Even on a busy machine, a Node relay opens its port within this time.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The path of a server, with its number.
+const PATH: &str = "/servers/plain{}/mcp";
+
+/// The lengths of a token and of a session's id.
+const TOKEN_BYTES: usize = 72;
+const SESSION_BYTES: usize = 32;
 
 /// The relays that are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,11 +92,18 @@ impl Relays {
         Self { installed: installed() }
     }
 
-    /// Starts a relay in its own folder, in front of its own server.
-    pub(crate) fn start(&self, subject: Subject, workspace: &Workspace) -> anyhow::Result<Relay> {
+    /// Starts a relay in its own folder, in front of its own servers. Only patterm and the bare relay
+    /// can have several.
+    pub(crate) fn start(
+        &self,
+        subject: Subject,
+        servers: usize,
+        workspace: &Workspace,
+    ) -> anyhow::Result<Relay> {
         if subject == Subject::Patterm {
-            return patterm(workspace);
+            return patterm(workspace, servers);
         }
+        anyhow::ensure!(!is_alone(), "peers are not measured in this run");
         let folder = workspace.folder().join(format!("{subject:?}"));
         std::fs::create_dir_all(&folder)?;
         let server = workspace.program("plain-server").get_program().to_owned();
@@ -98,8 +112,13 @@ impl Relays {
             Endpoint { path: "/mcp".into(), tool: "echo".into(), ..Endpoint::default() };
         let mut command = match subject {
             Subject::Patterm | Subject::Bare => {
+                // Headers as long as those for patterm.
+                endpoint.path = PATH.into();
+                endpoint.servers = servers;
+                endpoint.token = Some("0".repeat(TOKEN_BYTES));
+                endpoint.session = Some("0".repeat(SESSION_BYTES));
                 let mut command = workspace.program("bare-relay");
-                command.arg(server);
+                command.arg(server).arg(servers.to_string());
                 command
             }
             _ => {
@@ -127,16 +146,20 @@ impl Relays {
 }
 
 /// patterm with its HTTP endpoint, in its normal configuration.
-fn patterm(workspace: &Workspace) -> anyhow::Result<Relay> {
+fn patterm(workspace: &Workspace, servers: usize) -> anyhow::Result<Relay> {
     let server = workspace.program("plain-server");
-    let settings = format!("[servers.plain]\ncommand = [{:?}]\n", server.get_program());
+    let program = server.get_program();
+    let one = |number| format!("[servers.plain{number:0>2}]\ncommand = [{program:?}]\n");
+    let settings: String = (0..servers).map(one).collect();
     let workspace = Workspace::serving(&["--http", "127.0.0.1:0"], &settings)?;
     let token = workspace.patterm(&["token", "new", "bench"]).output()?;
     let endpoint = Endpoint {
         port: workspace.http.context("the endpoint is not open")?.port(),
-        path: "/servers/plain/mcp".into(),
+        path: PATH.into(),
+        servers,
         tool: "echo".into(),
         token: Some(String::from_utf8(token.stdout)?.trim().to_owned()),
+        ..Endpoint::default()
     };
     Ok(Relay { endpoint, folder: workspace.folder().to_owned(), runs: Runs::Patterm(workspace) })
 }

@@ -58,13 +58,13 @@ impl Worker for Person {
         }
         // Scroll back, and return.
         for keys in
-            ["\x02[", "\x1b[5~", "\x1b[5~", "q", "\x02t", "\x1b", "\x02s", "\x1b", "\x02M", "\x1b"]
+            ["\x02[", "\x1b[5~", "\x1b[5~", "q", "\x02t", "\x1b", "\x02S", "\x1b", "\x02M", "\x1b"]
         {
             terminal.type_in(keys.as_bytes())?;
             look(&mut terminal, &mut screen, POLL / 2)?;
         }
         for _ in 0..6 {
-            terminal.type_in(b"\x02n")?;
+            terminal.type_in(b"\x02j")?;
             look(&mut terminal, &mut screen, POLL)?;
             self.harness.journal.did("panes viewed");
         }

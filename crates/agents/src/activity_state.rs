@@ -1,62 +1,112 @@
-//! What can be said of a process's activity.
+//! The activity of a process.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whether a process does something.
+/// What a process is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ActivityState {
-    /// It does.
+    /// It is busy.
     Working,
-    /// It waits for its next task.
+    /// It is waiting for its next task.
     Idle,
-    /// It waits for a person: a permission, a login.
+    /// It is waiting for a person: a permission or a login.
     Blocked,
-    /// Its usage is used up, or its rate is limited: it does nothing until that ends.
+    /// It has reached a usage or rate limit and does nothing until the limit ends.
     Limited,
-    /// Nothing tells. Never taken for idle.
+    /// There is no evidence. Never treated as idle.
     Unknown,
 }
 
-/// A state, and why that is said.
+/// A state with its evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Activity {
     /// `working`, `idle`, `blocked`, `limited` or `unknown`.
     pub state: ActivityState,
-    /// The rule, and the line or title it was concluded from.
+    /// The rule that applied, and the line or title that it matched.
     pub reason: String,
-    /// When the limit ends, as its CLI says it.
+    /// What a person is asked: the question of the dialog, and its options.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asks: Option<String>,
+    /// The same in parts, for a person to choose an option.
+    #[serde(skip)]
+    pub dialog: Option<Dialog>,
+    /// When the limit ends, in the CLI's own words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited_until: Option<String>,
 }
 
 impl Activity {
-    /// A state without an end that is known.
+    /// A state that has no known end.
     pub fn new(state: ActivityState, reason: impl Into<String>) -> Self {
-        Self { state, reason: reason.into(), limited_until: None }
+        Self { state, reason: reason.into(), asks: None, dialog: None, limited_until: None }
     }
 
-    /// A limit that ends then, where that is known.
+    /// Why a person is needed, in words for people.
+    pub fn for_people(&self) -> &str {
+        self.asks.as_deref().unwrap_or(&self.reason)
+    }
+
+    /// A limit, with its end if that is known.
     pub fn limited(reason: impl Into<String>, until: Option<String>) -> Self {
         Self { limited_until: until, ..Self::new(ActivityState::Limited, reason) }
     }
 }
 
-/// What stands of a process's activity at a moment, for whoever follows it.
+/// The keys that choose an option of a dialog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AnswerWay {
+    /// Its number.
+    Number,
+    /// Up or down until the cursor is on it, then Enter.
+    UpDown,
+    /// Left or right until it is highlighted, then Enter; for options that share one row.
+    LeftRight,
+    /// The option itself, if it is one character.
+    Label,
+}
+
+/// A dialog on an agent's screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dialog {
+    /// Tells it from every other dialog: from one with other text, and from an earlier one with the same text.
+    pub version: String,
+    /// What it asks.
+    pub question: String,
+    /// What it offers, with their numbers if it shows them.
+    pub options: Vec<String>,
+    /// How to choose each of them, if the preset says so.
+    pub(crate) ways: Vec<Option<AnswerWay>>,
+    /// The option with the cursor.
+    pub(crate) cursor: Option<usize>,
+    /// The rule of the preset that found it.
+    pub(crate) rule: String,
+}
+
+impl Dialog {
+    /// Whether patterm knows how to choose an option.
+    pub fn can_answer(&self, option: usize) -> bool {
+        self.ways.get(option).is_some_and(Option::is_some)
+    }
+}
+
+/// The current activity of a process, as its followers see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActivityStatus {
     /// The newest activity.
     pub activity: Activity,
-    /// It is idle, and has been long enough to be told to others.
+    /// It has been idle long enough for others to be notified.
     pub settled: bool,
-    /// How often it came to that: whoever looks too late for a short rest still sees it here.
+    /// How often it has settled, so that a follower that wakes up too late for a short rest still
+    /// notices it.
     pub rests: u64,
 }
 
 impl Default for ActivityStatus {
     fn default() -> Self {
-        let activity = Activity::new(ActivityState::Unknown, "nothing was seen of it yet");
+        let activity = Activity::new(ActivityState::Unknown, "it has not been observed yet");
         Self { activity, settled: false, rests: 0 }
     }
 }

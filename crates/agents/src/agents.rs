@@ -1,14 +1,17 @@
-//! Agents: started from presets with an identity and patterm's tools, and resumed.
+//! Starts agents from presets, with an identity and patterm's tools, and resumes them.
 
+use std::collections::BTreeMap;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use patterm_panes::Panes;
+use patterm_panes::environment::Environment;
 use patterm_panes::lifecycle::SIZE;
-use patterm_panes::process::{AgentEntry, Kind, Process, ProcessId, Recipe};
+use patterm_panes::process::{AgentEntry, Kind, Process, ProcessId, Recipe, RunNumber};
+use patterm_panes::{Panes, StartExtra};
 use patterm_project::declared::Declared;
 use patterm_store::limits::Limits;
 use patterm_store::project::Project;
@@ -19,7 +22,7 @@ use crate::activity::{Activities, ended};
 use crate::conversations::Conversations;
 use crate::delivery::{Deliverer, Deliveries, NewDelivery, Source, long_texts};
 use crate::error::AgentError;
-use crate::identity::{Identities, hand_over};
+use crate::identity::{Identities, write_file};
 use crate::observer::Observers;
 use crate::presets::{
     Catalogue, IDENTITY_FILE, Known, Launch, LaunchContext, LaunchError, Opening, Preset, Presets,
@@ -28,22 +31,25 @@ use crate::presets::{
 
 /// Tools that still need the user's approval in the CLI: with them an agent could run any program
 /// unnoticed by its CLI, or answer another agent's question in the user's place.
-const ASKED_ABOUT: [&str; 2] = ["spawn_process", "send_input"];
+const NEEDS_APPROVAL: [&str; 2] = ["spawn_process", "send_input"];
+
+/// How late a report of a hook may be. One that seems older comes from a clock that was set.
+const MAX_HOOK_AGE: Duration = Duration::from_secs(60);
 
 /// The agents of a project.
 #[derive(Debug)]
 pub struct Agents {
-    /// What their CLIs are like.
+    /// The presets of their CLIs.
     pub presets: Arc<Presets>,
-    /// Who they are.
+    /// Their identity tokens.
     pub identities: Arc<Identities>,
-    /// What they and other processes do.
+    /// The activity of all processes, agents or not.
     pub activities: Arc<Activities>,
-    /// What is on its way into them.
+    /// The texts on their way into them.
     pub deliveries: Arc<Deliveries>,
-    /// Types it in.
+    /// Types those texts.
     pub deliverer: Arc<Deliverer>,
-    /// Which conversations they are in.
+    /// Their conversations.
     pub conversations: Arc<Conversations>,
     panes: Arc<Panes>,
     project: Project,
@@ -53,28 +59,28 @@ pub struct Agents {
     program: PathBuf,
     /// Where the server listens.
     socket: PathBuf,
-    /// Tools that CLIs need not ask about.
+    /// Tools that CLIs may call without asking the user.
     approved: Vec<String>,
 }
 
-/// What agents are made from.
+/// What [`Agents`] is built from.
 #[derive(Debug)]
 pub struct AgentParts {
-    /// Where they run.
+    /// The panes they run in.
     pub panes: Arc<Panes>,
-    /// The project file may have presets.
+    /// The project file, which may define presets.
     pub declared: Arc<Declared>,
     /// Their project.
     pub project: Project,
-    /// Where their state goes.
+    /// The folder for their state.
     pub state: StateDir,
-    /// How many there may be.
+    /// The limits on their number and depth.
     pub limits: Limits,
     /// The user's settings.
     pub settings: Option<PathBuf>,
-    /// The patterm binary, by which they connect.
+    /// The patterm binary, which they run to connect.
     pub program: PathBuf,
-    /// Where they connect to.
+    /// The socket they connect to.
     pub socket: PathBuf,
     /// The names of all tools.
     pub tools: Vec<String>,
@@ -85,27 +91,36 @@ pub struct AgentParts {
 pub struct NewAgent {
     /// The preset of its CLI.
     pub preset: String,
-    /// Its label; that of the preset where there is none.
+    /// Its label; the preset's name if `None`.
     pub name: Option<String>,
     /// The process that starts it.
     pub parent_id: Option<ProcessId>,
+    /// The tag of its caller, if that is not a process: `human`, `external`.
+    pub asked_by: Option<String>,
     /// Its first instructions, without control characters.
     pub instructions: Option<String>,
-    /// Where it works.
+    /// Its working directory.
     pub working_dir: PathBuf,
+    /// The environment that its caller passed; `None` for the server's.
+    pub environment: Option<Environment>,
 }
 
-/// How to start an agent again after its end.
+/// How to restart an agent that ended.
 #[derive(Debug, Default)]
 pub struct Relaunch {
     /// Why it begins a new conversation, if it does.
-    pub anew: Option<String>,
-    /// Arguments for this one start: its first prompt.
-    pub instructions: Vec<String>,
+    pub new_conversation: Option<String>,
+    /// What this start adds to the entry's recipe.
+    pub extra: StartExtra,
 }
 
 impl Agents {
-    /// Reads what is known of agents; starts nothing yet.
+    /// The panes they run in.
+    pub(crate) fn panes(&self) -> &Panes {
+        &self.panes
+    }
+
+    /// Loads the state of the agents; starts nothing yet.
     pub fn load(parts: AgentParts) -> Result<Self, StateError> {
         let AgentParts {
             panes,
@@ -120,7 +135,7 @@ impl Agents {
         } = parts;
         let presets = Arc::new(Presets::new(settings, declared));
         let activities = Arc::new(Activities::default());
-        let deliveries = Arc::new(Deliveries::load(&state)?);
+        let deliveries = Arc::new(Deliveries::load(&state, panes.clock().clone())?);
         let conversations = Arc::new(Conversations::new(panes.clone(), activities.clone()));
         let deliverer = Arc::new(Deliverer {
             panes: panes.clone(),
@@ -130,7 +145,7 @@ impl Agents {
         });
         Ok(Self {
             identities: Arc::new(Identities::load(&state)?),
-            approved: tools.into_iter().filter(|name| !ASKED_ABOUT.contains(&&**name)).collect(),
+            approved: tools.into_iter().filter(|name| !NEEDS_APPROVAL.contains(&&**name)).collect(),
             panes,
             presets,
             activities,
@@ -159,12 +174,12 @@ impl Agents {
 
     /// Records how a process of an earlier server ended.
     pub fn note_ended(&self, process: &Process) {
-        // One that may be restored has not come to rest.
+        // A process that may be restored does not count as settled.
         self.activities.set(&process.id, ended(process), !process.awaits_decision());
     }
 
-    /// A run is over: its CLI reads nothing more.
-    pub fn note_run_over(&self, id: &ProcessId, run: u64) {
+    /// Records that a run ended: its CLI will read nothing more.
+    pub fn note_run_over(&self, id: &ProcessId, run: RunNumber) {
         if self.panes.processes.get(id).is_some_and(|process| process.runs == run) {
             self.deliveries.lose_unread(id);
         }
@@ -177,35 +192,38 @@ impl Agents {
         self.forget(id);
     }
 
-    /// The text as a turn: itself, or if it is too long, a reference to a file that holds it.
+    /// The text as a prompt: itself, or a reference to a file that contains it if it is too long.
     pub fn as_prompt(&self, to: &ProcessId, text: &str) -> Result<String, StateError> {
         long_texts::as_prompt(self.project.root(), to, text)
     }
 
-    /// Starts an agent under a new id. If that fails, nothing of it is left.
+    /// Starts an agent under a new id. On failure, everything it created is removed.
     pub async fn spawn(&self, new: NewAgent) -> Result<Process, AgentError> {
-        let (preset, program) = self.usable_preset(&new.preset)?;
+        let environment = new.environment.clone();
+        let around = environment.clone().unwrap_or_else(|| self.panes.environments.of_new());
+        let (preset, program) = self.usable_preset(&new.preset, &around)?;
         self.admit_agent(new.parent_id.as_ref())?;
         let label = new.name.clone().unwrap_or_else(|| new.preset.clone());
         let conversation = fresh_uuid()?;
         let agent = AgentEntry {
             preset: new.preset.clone(),
             conversation,
-            told: false,
-            spoken: false,
-            anew: false,
+            id_reported: false,
+            had_turn: false,
+            lost_conversation: false,
             turn_in_run: None,
         };
+        let parent_id = new.parent_id.clone();
         let process =
-            self.panes.processes.add_with(&label, Kind::Agent, new.parent_id.clone(), |entry| {
+            self.panes.add_process(&label, Kind::Agent, parent_id, environment, |entry| {
                 entry.agent = Some(agent);
-                entry.runs = 1;
+                entry.runs = RunNumber::FIRST;
             })?;
         let started = self.begin_agent(&process, &preset, &program, &new).await;
         if started.is_err() {
             let _ = self.identities.revoke(&process.id);
             self.forget(&process.id);
-            self.panes.processes.forget(&process.id);
+            self.panes.forget(&process.id);
             self.panes.remove_output(&process.id);
         }
         started
@@ -219,40 +237,43 @@ impl Agents {
         new: &NewAgent,
     ) -> Result<Process, AgentError> {
         let prompt = match &new.instructions {
-            Some(text) => Some(preset.as_words(&self.as_prompt(&process.id, text)?)),
+            Some(text) => Some(preset.as_plain_turn(&self.as_prompt(&process.id, text)?)),
             None => None,
         };
         let opening = Opening::Fresh { prompt: prompt.as_deref() };
         let launch = self.prepare_agent(process, preset, program, opening)?;
         let recipe = Recipe {
             argv: launch.argv,
-            env: launch.env,
+            env: BTreeMap::new(),
+            env_file: preset.env_file.clone(),
             working_dir: new.working_dir.clone(),
             size: SIZE,
         };
         let process = self.panes.update(&process.id, |entry| entry.recipe = Some(recipe))?;
         let by_argument = !launch.prompt_args.is_empty();
         if let Some(text) = prompt {
-            let source = Source::FirstPrompt { from: new.parent_id.clone() };
+            let tag = new.asked_by.clone();
+            let source = Source::FirstPrompt { from: new.parent_id.clone(), tag };
             let delivery = NewDelivery { to: process.id.clone(), source, key: None, text };
             let id = self.deliveries.enqueue(delivery)?;
             if by_argument {
-                // Begun before the program runs, so that it is never given twice.
+                // Marked as begun before the program runs, so that it is never given twice.
                 self.deliveries.begin(id, false)?;
             }
         }
-        let started = self.panes.launch(&process, &launch.prompt_args).await;
+        let extra = StartExtra { arguments: launch.prompt_args, variables: launch.env };
+        let started = self.panes.launch(&process, &extra).await;
         if started.is_err() {
             self.deliveries.give_up(&process.id, "the agent could not be started");
         }
         Ok(started?)
     }
 
-    /// Checks that an agent's preset can resume a conversation: only then is the agent started again
+    /// Checks that an agent's preset can resume a conversation: only such an agent is started again
     /// without a new one.
     pub fn can_resume(&self, process: &Process) -> Result<(), AgentError> {
         let Some(agent) = &process.agent else { return Ok(()) };
-        let (preset, _) = self.usable_preset(&agent.preset)?;
+        let (preset, _) = self.usable_preset(&agent.preset, &self.around(process))?;
         match preset.resume {
             Some(_) => Ok(()),
             None => Err(AgentError::NotResumable(agent.preset.clone())),
@@ -262,88 +283,89 @@ impl Agents {
     /// Checks that an agent could be started, before it is stopped for a restart.
     pub fn can_restart(&self, process: &Process) -> Result<(), AgentError> {
         let Some(agent) = &process.agent else { return Ok(()) };
-        self.usable_preset(&agent.preset).map(drop)
+        self.usable_preset(&agent.preset, &self.around(process)).map(drop)
     }
 
     /// Prepares the restart of an agent: it resumes its conversation if possible, else it begins a new
     /// one, and the result says why.
     pub fn prepare_again(&self, process: &Process) -> Result<Relaunch, AgentError> {
         let Some(agent) = &process.agent else { return Ok(Relaunch::default()) };
-        let (preset, program) = self.usable_preset(&agent.preset)?;
-        let going_on = going_on(agent, &preset);
-        let instructions = match going_on {
-            GoingOn::Resumes => {
-                self.reopen(process, &preset, &program, Opening::Again)?;
-                Vec::new()
-            }
-            _ => self.prepare_anew(process, &preset, &program)?,
+        let (preset, program) = self.usable_preset(&agent.preset, &self.around(process))?;
+        let continuation = continuation(agent, &preset);
+        let extra = match continuation {
+            Continuation::Resumes => self.reopen(process, &preset, &program, Opening::Again)?,
+            _ => self.prepare_new_conversation(process, &preset, &program)?,
         };
-        Ok(Relaunch { anew: going_on.why_anew(), instructions })
+        Ok(Relaunch { new_conversation: continuation.why_new(), extra })
     }
 
-    /// Why a restarted agent would begin a new conversation; `None` if it would resume. The error says
-    /// why it could not be started at all.
+    /// Why a restarted agent would begin a new conversation; `None` if it would resume. Fails if it
+    /// could not be started at all.
     pub fn would_resume(
         &self,
+        process: &Process,
         agent: &AgentEntry,
         catalogue: &Catalogue,
     ) -> Result<Option<String>, AgentError> {
-        let (preset, _) = self.usable(&agent.preset, catalogue)?;
-        Ok(going_on(agent, preset).why_anew())
+        let (preset, _) = self.usable(&agent.preset, catalogue, &self.around(process))?;
+        Ok(continuation(agent, preset).why_new())
     }
 
-    /// Returns arguments with the first prompt, if the agent was not seen to take it before.
-    fn prepare_anew(
+    /// Gives the agent a new conversation. Also returns the first prompt if there is no evidence that the
+    /// agent accepted it before.
+    fn prepare_new_conversation(
         &self,
         process: &Process,
         preset: &Preset,
         program: &Path,
-    ) -> Result<Vec<String>, AgentError> {
+    ) -> Result<StartExtra, AgentError> {
         let conversation = fresh_uuid()?;
         let process = self.panes.update(&process.id, |entry| {
-            // If it was started meanwhile, it has a conversation.
+            // If it has been started in the meantime, it has a conversation.
             if let Some(agent) = entry.agent.as_mut().filter(|_| !entry.status.is_alive()) {
-                // What an earlier restart lost stays lost.
-                agent.anew |= agent.spoken;
+                // A conversation that an earlier restart lost stays lost.
+                agent.lost_conversation |= agent.had_turn;
                 agent.conversation = conversation;
-                (agent.told, agent.spoken) = (false, false);
+                (agent.id_reported, agent.had_turn) = (false, false);
             }
         })?;
-        let before = self.deliveries.first_prompt_not_taken(&process.id);
+        let before = self.deliveries.first_prompt_not_accepted(&process.id);
         let prompt = before.as_ref().map(|before| before.text.as_str());
-        let arguments = self.reopen(&process, preset, program, Opening::Fresh { prompt })?;
-        if let Some(before) = before.filter(|_| !arguments.is_empty()) {
+        let extra = self.reopen(&process, preset, program, Opening::Fresh { prompt })?;
+        if let Some(before) = before.filter(|_| !extra.arguments.is_empty()) {
             let (to, source, text) = (before.to, before.source, before.text);
             let again = self.deliveries.enqueue(NewDelivery { to, source, key: None, text })?;
             self.deliveries.begin(again, false)?;
             let why = format!(
-                "its CLI was started again before it took this; message {again} is the same"
+                "its CLI was restarted before it accepted this text; message {again} repeats it"
             );
             self.deliveries.supersede(before.id, &why);
         }
-        Ok(arguments)
+        Ok(extra)
     }
 
-    /// Returns the arguments that carry a first prompt.
+    /// Prepares the agent's files and recipe for another start. Returns the arguments that carry a
+    /// first prompt, and the variables.
     fn reopen(
         &self,
         process: &Process,
         preset: &Preset,
         program: &Path,
         opening: Opening<'_>,
-    ) -> Result<Vec<String>, AgentError> {
-        let goes_on = matches!(opening, Opening::Again);
+    ) -> Result<StartExtra, AgentError> {
+        let resumes = matches!(opening, Opening::Again);
         let launch = self.prepare_agent(process, preset, program, opening)?;
         self.panes.update(&process.id, |entry| {
-            if let Some(agent) = entry.agent.as_mut().filter(|_| goes_on) {
-                agent.anew = false;
+            if let Some(agent) = entry.agent.as_mut().filter(|_| resumes) {
+                agent.lost_conversation = false;
             }
             if let Some(recipe) = &mut entry.recipe {
                 recipe.argv = launch.argv;
-                recipe.env = launch.env;
+                recipe.env = BTreeMap::new();
+                recipe.env_file = preset.env_file.clone();
             }
         })?;
-        Ok(launch.prompt_args)
+        Ok(StartExtra { arguments: launch.prompt_args, variables: launch.env })
     }
 
     /// Writes an agent's own files, including its identity, and returns how it is started.
@@ -362,14 +384,14 @@ impl Agents {
             state::write_whole(path, text.as_bytes()).map_err(state::failed("write", path))?;
         }
         if let Some(overlay) = &launch.overlay {
-            overlay.make().map_err(state::failed("make", &overlay.folder))?;
+            overlay.create().map_err(state::failed("make", &overlay.folder))?;
         }
         let identity = folder.join(IDENTITY_FILE);
         if !self.identities.has(&process.id) || !identity.exists() {
             self.identities.revoke(&process.id)?;
             let token = self.identities.issue(&process.id)?;
             let _ = std::fs::remove_file(&identity);
-            hand_over(&token, &identity).map_err(state::failed("write", &identity))?;
+            write_file(&token, &identity).map_err(state::failed("write", &identity))?;
         }
         Ok(launch)
     }
@@ -383,19 +405,19 @@ impl Agents {
         opening: Opening<'_>,
     ) -> Result<Launch, LaunchError> {
         let approved: Vec<&str> = self.approved.iter().map(String::as_str).collect();
-        let around = LaunchContext {
+        let context = LaunchContext {
             patterm: &self.program,
             socket: &self.socket,
             project_key: self.project.key(),
             folder: &self.agent_folder(&process.id),
             approved: &approved,
             conversation: process.agent.as_ref().map_or("", |agent| &agent.conversation),
-            environment: &self.panes.environment,
+            environment: &self.around(process),
         };
-        Launch::new(preset, program, around, opening)
+        Launch::new(preset, program, context, opening)
     }
 
-    /// Moves what the CLI wrote in the agent's own home to the user's.
+    /// Moves the files that the CLI wrote in the agent's own home to the user's home.
     fn write_back(&self, id: &ProcessId) -> io::Result<()> {
         let process = self.panes.processes.get(id);
         let preset = process.as_ref().and_then(|process| self.presets.of(process));
@@ -409,45 +431,48 @@ impl Agents {
         }
     }
 
-    /// Removes an agent's own files, except what its CLI wrote and cannot be moved to the user's
-    /// folder.
+    /// Removes an agent's own files, except those that its CLI wrote and that cannot be moved to
+    /// the user's folder.
     fn forget(&self, id: &ProcessId) {
         let folder = self.agent_folder(id);
         match self.write_back(id) {
             Ok(()) => drop(std::fs::remove_dir_all(folder)),
             Err(error) => tracing::warn!(
                 %id, %error, folder = %folder.display(),
-                "what the agent's CLI wrote cannot be moved to the user's folder; it stays where it is"
+                "cannot move the files that the agent's CLI wrote to the user's folder; they stay where they are"
             ),
         }
         long_texts::remove(self.project.root(), id);
     }
 
-    /// Handles a hook of an agent's CLI.
-    pub fn hear_hook(&self, id: &ProcessId, event: &str, given: &Value) {
-        let said = self.activities.signals(id).hear(event, given);
-        if let Some(turn) = &said.turn {
-            self.deliverer.hear_turn(id, turn);
+    /// Handles a hook of an agent's CLI. `at_ms` is when the CLI reported it, on the wall clock.
+    pub fn handle_hook(&self, id: &ProcessId, event: &str, given: &Value, at_ms: Option<u64>) {
+        let age_ms = at_ms.map_or(0, |at_ms| self.panes.clock().wall_ms().saturating_sub(at_ms));
+        let age = Duration::from_millis(age_ms).min(MAX_HOOK_AGE);
+        let report = self.activities.signals(id).record_hook(event, given, age);
+        if let Some(turn) = &report.turn {
+            self.deliverer.note_turn(id, turn);
         }
-        if let Some(told) = said.conversation {
-            self.conversations.note(id, told, !said.fresh);
+        if let Some(conversation) = report.conversation {
+            self.conversations.note(id, conversation, !report.fresh);
         }
-        if said.turn.is_some() {
-            self.conversations.note_spoken(id);
+        if report.turn.is_some() {
+            self.conversations.note_turn(id);
         }
     }
 
-    /// The metadata of a CLI's tool call may carry the id of its conversation. A subagent inside the
-    /// CLI sends the id of its own conversation, so open files take precedence.
-    pub fn hear_call(&self, id: &ProcessId, meta: impl Fn(&str) -> Option<String>) {
+    /// Records the conversation that a CLI names in the metadata of a tool call. A subagent inside
+    /// the CLI sends the id of its own conversation, so open files take precedence.
+    pub fn note_call(&self, id: &ProcessId, meta: impl Fn(&str) -> Option<String>) {
         let signals = self.activities.signals(id);
         let preset = signals.preset();
         let resume = preset.as_ref().and_then(|preset| preset.resume.as_ref());
         let member = resume.and_then(|resume| resume.told_by_calls.as_ref());
-        let Some(told) = member.and_then(|member| meta(member)) else { return };
+        let Some(reported) = member.and_then(|member| meta(member)) else { return };
         let known = self.panes.processes.get(id).and_then(|process| process.agent);
-        let is_known = known.is_some_and(|agent| agent.told && agent.conversation == told);
-        if is_known || signals.told_by_files() {
+        let is_known =
+            known.is_some_and(|agent| agent.id_reported && agent.conversation == reported);
+        if is_known || signals.found_by_files() {
             return;
         }
         let (conversations, run) = (self.conversations.clone(), self.panes.run_of(id));
@@ -458,7 +483,7 @@ impl Agents {
                 None => Ok(false),
             };
             if found.is_ok_and(|found| !found) {
-                conversations.note(&id, told, true);
+                conversations.note(&id, reported, true);
             }
         });
     }
@@ -467,16 +492,26 @@ impl Agents {
         self.state.file("agents").join(id.as_str())
     }
 
-    /// A usable preset and the path of its program.
-    fn usable_preset(&self, name: &str) -> Result<(Preset, PathBuf), AgentError> {
+    /// The environment of an agent's next start, without what its preset adds.
+    fn around(&self, process: &Process) -> Environment {
+        self.panes.environments.of_start(process)
+    }
+
+    /// A valid preset and the path of its program.
+    fn usable_preset(
+        &self,
+        name: &str,
+        around: &Environment,
+    ) -> Result<(Preset, PathBuf), AgentError> {
         let catalogue = self.presets.catalogue();
-        self.usable(name, &catalogue).map(|(preset, program)| (preset.clone(), program))
+        self.usable(name, &catalogue, around).map(|(preset, program)| (preset.clone(), program))
     }
 
     fn usable<'a>(
         &self,
         name: &str,
         catalogue: &'a Catalogue,
+        around: &Environment,
     ) -> Result<(&'a Preset, PathBuf), AgentError> {
         let Some(Known { preset, .. }) = catalogue.presets.get(name) else {
             return Err(AgentError::UnknownPreset {
@@ -487,7 +522,7 @@ impl Agents {
         };
         let bad = |why: &String| AgentError::BadPreset { name: name.to_owned(), why: why.clone() };
         let preset = preset.as_ref().map_err(bad)?;
-        let path = self.panes.environment.get("PATH").map_or("", String::as_str);
+        let path = around.get("PATH").unwrap_or_default();
         let program = find_program(&preset.program, path, self.project.root()).map_err(|why| {
             AgentError::NoProgram { title: preset.title.clone(), why: why.to_string() }
         })?;
@@ -505,7 +540,8 @@ impl Agents {
         Ok(())
     }
 
-    /// Checks the limits of agents: a mistake in a prompt must not fill the machine with them.
+    /// Checks the limits on agents, so that a mistake in a prompt cannot fill the machine with
+    /// them.
     fn admit_agent(&self, parent: Option<&ProcessId>) -> Result<(), AgentError> {
         self.panes.admit_process()?;
         self.check_room()?;
@@ -520,42 +556,45 @@ impl Agents {
 }
 
 /// How a restarted agent would continue.
-enum GoingOn {
+enum Continuation {
     /// In its conversation.
     Resumes,
-    /// In a new one: the old one has no turns.
-    Unspoken,
-    /// In a new one, for this reason.
+    /// In a new conversation, because the old one has no turns.
+    Unused,
+    /// In a new conversation, for this reason.
     Cannot(String),
 }
 
-impl GoingOn {
+impl Continuation {
     /// Why it would begin a new conversation; `None` if it would resume.
-    fn why_anew(self) -> Option<String> {
+    fn why_new(self) -> Option<String> {
         match self {
             Self::Resumes => None,
-            Self::Unspoken => Some("nothing was said in its conversation yet".into()),
+            Self::Unused => Some("its conversation has no turns yet".into()),
             Self::Cannot(why) => Some(why),
         }
     }
 }
 
-fn going_on(agent: &AgentEntry, preset: &Preset) -> GoingOn {
+fn continuation(agent: &AgentEntry, preset: &Preset) -> Continuation {
     match &preset.resume {
-        None => GoingOn::Cannot(unresumable(agent)),
-        Some(_) if !agent.spoken => GoingOn::Unspoken,
-        Some(resume) if resume.begin.is_empty() && !agent.told => {
-            GoingOn::Cannot("its CLI never told the id of its conversation".into())
+        None => Continuation::Cannot(unresumable(agent)),
+        Some(_) if !agent.had_turn => Continuation::Unused,
+        Some(resume) if resume.begin.is_empty() && !agent.id_reported => {
+            Continuation::Cannot("its CLI never reported the id of its conversation".into())
         }
-        Some(_) => GoingOn::Resumes,
+        Some(_) => Continuation::Resumes,
     }
 }
 
 fn unresumable(agent: &AgentEntry) -> String {
-    format!("the preset {} does not say how a conversation is taken up again", agent.preset)
+    format!(
+        "the preset {} has no `resume` section, so a conversation cannot be resumed",
+        agent.preset
+    )
 }
 
-/// A random UUID (version 4), as CLIs take for the id of a conversation.
+/// A random UUID (version 4), which CLIs accept as the id of a conversation.
 fn fresh_uuid() -> Result<String, AgentError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(AgentError::NoRandom)?;

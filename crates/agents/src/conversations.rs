@@ -1,5 +1,5 @@
-//! Which conversation an agent is in: reported by its CLI, or found by the names of the files that the
-//! CLI has open.
+//! Which conversation an agent is in: the CLI reports it, or it is derived from the names of the
+//! files that the CLI has open.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -22,12 +22,13 @@ use patterm_panes::tree;
 /// The longest first line that is read: codex writes its instructions into it, some 20 kB.
 const LONGEST_LINE: u64 = 4 << 20;
 
-/// How deep below a pane's init the CLI is looked for: `npx`, a wrapper, a launcher, the program.
-const DEEPEST: usize = 8;
+/// How many levels below a pane's init are searched for the CLI: `npx`, a wrapper, a launcher, the
+/// program.
+const SEARCH_DEPTH: usize = 8;
 
-/// How long a search for a conversation in open files may take. It takes milliseconds; a disk that does
-/// not answer must not keep an agent from being stopped.
-const LOOK_PATIENCE: Duration = Duration::from_secs(2);
+/// How long the search for a conversation in open files may take. Normally it takes milliseconds; a
+/// disk that does not respond must not prevent an agent from being stopped.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The conversations of a project's agents.
 #[derive(Debug)]
@@ -51,22 +52,22 @@ impl Conversations {
         kills == Some(true) && !took_a_turn()
     }
 
-    /// Finds the conversation of an agent by its CLI's open files; `true` if there is one. On a
-    /// blocking thread: there may be many files.
+    /// Finds the conversation of an agent by its CLI's open files; `true` if there is one. Runs on
+    /// a blocking thread, because there may be many files.
     pub async fn find(&self, run: &ProcessRun) -> Result<bool, Elapsed> {
-        let Some((init, files)) = self.where_to_look(run) else { return Ok(false) };
+        let Some((init, files)) = self.search_scope(run) else { return Ok(false) };
         let look = tokio::task::spawn_blocking(move || open_conversation(init, &files));
-        let found = tokio::time::timeout(LOOK_PATIENCE, look).await?;
+        let found = tokio::time::timeout(SEARCH_TIMEOUT, look).await?;
         Ok(self.note_found(run, found.ok().flatten()))
     }
 
-    /// The same on this thread, for callers that may block.
+    /// Like [`Self::find`], on this thread, for callers that may block.
     pub fn find_blocking(&self, run: &ProcessRun) {
-        let look = self.where_to_look(run);
+        let look = self.search_scope(run);
         self.note_found(run, look.and_then(|(init, files)| open_conversation(init, &files)));
     }
 
-    fn where_to_look(&self, run: &ProcessRun) -> Option<(i32, ToldByFiles)> {
+    fn search_scope(&self, run: &ProcessRun) -> Option<(i32, ToldByFiles)> {
         if run.watch().borrow().is_over() {
             return None;
         }
@@ -76,40 +77,40 @@ impl Conversations {
     }
 
     fn note_found(&self, run: &ProcessRun, found: Option<String>) -> bool {
-        let Some(told) = found else { return false };
-        self.activities.signals(&run.id).note_told_by_files();
-        self.note(&run.id, told, true);
-        self.note_spoken(&run.id);
+        let Some(reported) = found else { return false };
+        self.activities.signals(&run.id).note_found_by_files();
+        self.note(&run.id, reported, true);
+        self.note_turn(&run.id);
         true
     }
 
-    /// Records the id by which the conversation can be resumed; one that `goes_on` has turns already.
-    pub(crate) fn note(&self, id: &ProcessId, told: String, goes_on: bool) {
+    /// Records the id by which the conversation can be resumed, and whether it already has turns.
+    pub(crate) fn note(&self, id: &ProcessId, reported: String, has_turns: bool) {
         let known = self.panes.processes.get(id).and_then(|process| process.agent);
-        if known.is_some_and(|agent| !agent.told || agent.conversation != told) {
+        if known.is_some_and(|agent| !agent.id_reported || agent.conversation != reported) {
             self.panes.processes.note(id, |process| {
                 if let Some(agent) = &mut process.agent {
                     // A different conversation: the turns of the old one do not count.
-                    if agent.conversation != told && (agent.told || !goes_on) {
-                        agent.spoken = goes_on;
+                    if agent.conversation != reported && (agent.id_reported || !has_turns) {
+                        agent.had_turn = has_turns;
                     }
-                    agent.conversation = told;
-                    agent.told = true;
+                    agent.conversation = reported;
+                    agent.id_reported = true;
                 }
             });
         }
     }
 
-    /// Records that an agent took a turn: there is a conversation to resume.
-    pub(crate) fn note_spoken(&self, id: &ProcessId) {
+    /// Records that an agent had a turn: there is a conversation to resume.
+    pub(crate) fn note_turn(&self, id: &ProcessId) {
         let is_news = |process: Process| {
             let took_one = process.took_a_turn();
-            process.agent.is_some_and(|agent| !agent.spoken || !took_one)
+            process.agent.is_some_and(|agent| !agent.had_turn || !took_one)
         };
         if self.panes.processes.get(id).is_some_and(is_news) {
             self.panes.processes.note(id, |process| {
                 if let Some(agent) = &mut process.agent {
-                    agent.spoken = true;
+                    agent.had_turn = true;
                     agent.turn_in_run = Some(process.runs);
                 }
             });
@@ -117,11 +118,11 @@ impl Conversations {
     }
 }
 
-/// The conversation that a program below an init has open and used last. The processes nearest to the
-/// init count: what they start may have conversations of their own.
+/// The conversation that a program below an init has open and used last. Processes nearest to the
+/// init take precedence: the programs that they start may have conversations of their own.
 fn open_conversation(init: i32, files: &ToldByFiles) -> Option<String> {
     let mut level = vec![init];
-    for _ in 0..DEEPEST {
+    for _ in 0..SEARCH_DEPTH {
         level = level.into_iter().flat_map(tree::children).collect();
         let found = newest(level.iter().flat_map(|pid| open_files(*pid)), files);
         if found.is_some() || level.is_empty() {
@@ -141,28 +142,29 @@ fn open_files(pid: i32) -> impl Iterator<Item = String> {
 /// Of the conversations in these files, the one that was written or resumed last.
 fn newest(paths: impl Iterator<Item = String>, files: &ToldByFiles) -> Option<String> {
     let mut kept: BTreeMap<String, SystemTime> = BTreeMap::new();
-    let mut taken_up: BTreeMap<String, SystemTime> = BTreeMap::new();
+    let mut resumed_at: BTreeMap<String, SystemTime> = BTreeMap::new();
     for path in paths {
         let Ok(at) = fs::metadata(&path).and_then(|meta| meta.modified()) else { continue };
         let id_by =
             |pattern: &Regex| Some(pattern.captures(&path)?.name("id")?.as_str().to_owned());
         if let Some(id) = id_by(&files.path) {
-            if is_a_persons(Path::new(&path), &files.unless) {
+            if is_main_conversation(Path::new(&path), &files.unless) {
                 kept.insert(id, at);
             }
         } else if let Some(id) = files.taken_up.as_ref().and_then(id_by) {
-            taken_up.insert(id, at);
+            resumed_at.insert(id, at);
         }
     }
     let last = |(id, written): (String, SystemTime)| {
-        let taken_up = taken_up.get(&id).copied();
-        (taken_up.map_or(written, |at| at.max(written)), id)
+        let resumed = resumed_at.get(&id).copied();
+        (resumed.map_or(written, |at| at.max(written)), id)
     };
     kept.into_iter().map(last).max().map(|(_, id)| id)
 }
 
-/// Whether none of these pointers finds anything in the first line of a file.
-fn is_a_persons(path: &Path, unless: &[String]) -> bool {
+/// Whether none of these JSON pointers matches the first line of a file. Conversations of subagents
+/// have one that does.
+fn is_main_conversation(path: &Path, unless: &[String]) -> bool {
     if unless.is_empty() {
         return true;
     }
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_conversation_that_was_turned_to_last_counts_and_no_helpers() {
+    fn the_conversation_used_last_counts_and_subagents_do_not() {
         let check = |files: &[(&str, &str, u64)], wanted: Option<&str>| {
             let (_dir, paths) = home(files);
             assert_eq!(newest(paths.into_iter(), &codex()).as_deref(), wanted, "{files:?}");
@@ -243,16 +245,16 @@ mod tests {
         check(&[(&old, &said_old, 1), (&old_lock, "", 1)], Some(OLD));
         check(&[(&old, &said_old, 1), (&kid, &said_kid, 5)], Some(OLD));
         check(&[(&old, &said_old, 1), (&new, &said_new, 2)], Some(NEW));
-        // The person has gone back to it, and said nothing yet.
+        // The person has returned to it, and has not sent anything yet.
         let back = [(&*old, &*said_old, 1), (&old_lock, "", 9), (&new, &said_new, 5)];
         check(&back, Some(OLD));
-        // A new one in which nothing was said is not on the disk.
+        // A new one without turns is not on disk.
         check(&[(&old, &said_old, 1), (&new_lock, "", 9)], Some(OLD));
         check(&[(&old, "no JSON", 1)], None);
     }
 
     #[test]
-    fn only_files_of_a_program_below_the_init_count() {
+    fn only_files_of_programs_below_the_init_count() {
         let own = i32::try_from(std::process::id()).unwrap();
         let (_dir, paths) = home(&[(&rollout(OLD), &person(OLD), 1)]);
         let files = codex();
@@ -260,7 +262,11 @@ mod tests {
         assert!(open_files(own).any(|path| path == paths[0]));
         let parent = tree::parent_of(own).unwrap();
         assert_eq!(open_conversation(parent, &files).as_deref(), Some(OLD));
-        assert_eq!(open_conversation(own, &files), None, "it looks below it");
+        assert_eq!(
+            open_conversation(own, &files),
+            None,
+            "only processes below the given one are searched"
+        );
         drop(open);
         assert_eq!(open_conversation(parent, &files), None);
     }

@@ -1,4 +1,4 @@
-//! Why something could not be done with an agent.
+//! Errors of operations on agents.
 
 use patterm_panes::PaneError;
 use patterm_store::state::StateError;
@@ -7,32 +7,32 @@ use thiserror::Error;
 use crate::delivery::DeliveryError;
 use crate::presets::LaunchError;
 
-/// Why something could not be done with an agent.
+/// Why an operation on an agent failed.
 #[derive(Debug, Error)]
 pub enum AgentError {
     /// There is no such preset.
     #[error(
-        "`agent` names no preset: `{name}`; there are {}{}",
+        "`agent` is `{name}`, which is not a preset; the presets are {}{}",
         known.join(", "),
         fault.as_ref().map(|fault| format!(" ({fault})")).unwrap_or_default()
     )]
     UnknownPreset {
-        /// The preset that was asked for.
+        /// The requested preset.
         name: String,
-        /// Those there are.
+        /// The presets that exist.
         known: Vec<String>,
-        /// What is wrong with the settings as a whole.
+        /// What is wrong with the settings file as a whole.
         fault: Option<String>,
     },
-    /// The preset has mistakes.
-    #[error("the preset {name} is wrong: {why}")]
+    /// The preset is invalid.
+    #[error("the preset {name} is invalid: {why}")]
     BadPreset {
-        /// Its name.
+        /// The preset's name.
         name: String,
-        /// The mistakes.
+        /// What is wrong with it.
         why: String,
     },
-    /// Its CLI is not there.
+    /// Its CLI was not found.
     #[error("{title} cannot be started: {why}")]
     NoProgram {
         /// The CLI.
@@ -40,23 +40,23 @@ pub enum AgentError {
         /// Why.
         why: String,
     },
-    /// Its CLI cannot go on with a conversation.
-    #[error("the preset {0} does not say how a conversation is taken up again")]
+    /// Its CLI cannot resume a conversation.
+    #[error("the preset {0} has no `resume` section, so a conversation cannot be resumed")]
     NotResumable(String),
-    /// Its preset does not say how it is started.
+    /// Its preset cannot be turned into a command line.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// No more agents may run.
-    #[error("{0} agents run already; close one first")]
+    /// The limit of running agents is reached.
+    #[error("{0} agents are already running, which is the limit; close one first")]
     TooMany(usize),
-    /// The caller may start none.
+    /// The caller is too deep in the tree to start an agent.
     #[error(
-        "you stand {0} agents below the top, and none may stand deeper; do it yourself, or ask the \
-         agent above you"
+        "agents may be nested at most {0} deep, and you are at that depth; do it yourself, or ask \
+         the agent above you"
     )]
     TooDeep(usize),
-    /// The system has no random numbers.
-    #[error("no random numbers: {0}")]
+    /// The system's random number generator failed.
+    #[error("cannot get random numbers from the system: {0}")]
     NoRandom(getrandom::Error),
     /// Its first prompt could not be queued.
     #[error(transparent)]

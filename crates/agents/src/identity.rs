@@ -1,5 +1,5 @@
-//! Who an agent is: tokens that the server issued, kept as hashes, handed over by a file that
-//! only their owner can read.
+//! The identities of agents: tokens that the server issues, stores as hashes, and passes on in a
+//! file that only its owner can read.
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -19,10 +19,10 @@ use patterm_store::{hex, private};
 const FILE: &str = "identities.json";
 const VERSION: u32 = 1;
 
-/// 256 random bits: nobody guesses one.
+/// 256 random bits, which cannot be guessed.
 const TOKEN_BYTES: usize = 32;
 
-/// A secret that proves which process a caller is. Its text never reaches a log: `Debug` hides it.
+/// A secret that proves which process a caller is. It never appears in a log: `Debug` hides it.
 #[derive(Clone)]
 pub struct Token([u8; TOKEN_BYTES]);
 
@@ -34,7 +34,7 @@ impl Token {
         Ok(Self(bytes))
     }
 
-    /// Reads the text form.
+    /// Parses the text form.
     pub fn parse(text: &str) -> Option<Self> {
         hex::decode(text.trim()).map(Self)
     }
@@ -44,7 +44,7 @@ impl Token {
         hex::encode(&self.0)
     }
 
-    /// Its hash, which is all that is kept of it.
+    /// Its hash, which is all that the server stores.
     pub fn hash(&self) -> Hash {
         Hash(Sha256::digest(self.0).into())
     }
@@ -56,7 +56,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What the server keeps of a token.
+/// The hash of a token, as the server stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hash(pub [u8; 32]);
 
@@ -69,7 +69,7 @@ impl Serialize for Hash {
 impl<'de> Deserialize<'de> for Hash {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        hex::decode(&text).map(Self).ok_or_else(|| serde::de::Error::custom("no hash"))
+        hex::decode(&text).map(Self).ok_or_else(|| serde::de::Error::custom("not a hash"))
     }
 }
 
@@ -84,7 +84,7 @@ struct Known {
     identities: Vec<Identity>,
 }
 
-/// All identities of a project. What it says is on the disk before it says it.
+/// All identities of a project. Changes are on disk before they take effect.
 #[derive(Debug)]
 pub struct Identities {
     file: PathBuf,
@@ -92,14 +92,14 @@ pub struct Identities {
 }
 
 impl Identities {
-    /// Those of earlier servers of this project are still good.
+    /// Loads the identities, including those that earlier servers of this project issued.
     pub fn load(state: &StateDir) -> Result<Self, StateError> {
         let file = state.file(FILE);
         let known = state::read(&file, VERSION)?.unwrap_or_default();
         Ok(Self { file, known: Mutex::new(known) })
     }
 
-    /// A new token for a process.
+    /// Issues a new token for a process.
     pub fn issue(&self, process: &ProcessId) -> Result<Token, StateError> {
         let token = Token::random().map_err(state::failed("make a token for", &self.file))?;
         let identity = Identity { hash: token.hash(), process_id: process.clone() };
@@ -107,7 +107,7 @@ impl Identities {
         Ok(token)
     }
 
-    /// Ends all tokens of a process.
+    /// Revokes all tokens of a process.
     pub fn revoke(&self, process: &ProcessId) -> Result<(), StateError> {
         if !self.has(process) {
             return Ok(());
@@ -116,8 +116,8 @@ impl Identities {
         self.change(state::write_reserved, others)
     }
 
-    /// Whose token this is. Takes the same time for every token: each known hash is compared in
-    /// full, whether or not one matched already.
+    /// The process that a token belongs to. Takes the same time for every token: each stored hash
+    /// is compared in full, even after a match.
     pub fn process_of(&self, token: &Token) -> Option<ProcessId> {
         let hash = token.hash();
         let known = self.known();
@@ -156,8 +156,8 @@ impl Identities {
 /// The longest identity file: a token and some white space.
 const IDENTITY_FILE_BYTES: u64 = 4 << 10;
 
-/// Reads the token in an identity file. One that others can read, or that is not ours, holds no secret
-/// and is refused.
+/// Reads the token from an identity file. A file that others can read, or that another user owns,
+/// is refused.
 pub fn read_file(path: &Path) -> Result<Token, String> {
     let shown = path.display();
     let cannot = |why: &dyn fmt::Display| format!("cannot read the identity file {shown}: {why}");
@@ -165,16 +165,17 @@ pub fn read_file(path: &Path) -> Result<Token, String> {
         private::read_secret(path, IDENTITY_FILE_BYTES).map_err(|refusal| cannot(&refusal))?;
     if mode & 0o077 != 0 {
         return Err(format!(
-            "the identity file {shown} has mode {mode:04o}: others may read the token in it; close it \
-             with `chmod 600`, or, where somebody may have read it, close its process for a new one"
+            "the identity file {shown} has mode {mode:04o}, so others can read the token in it; run \
+             `chmod 600` on it, or, if somebody may have read it, close its process and start a new one"
         ));
     }
     let text = std::str::from_utf8(&text).map_err(|e| cannot(&e))?;
-    Token::parse(text).ok_or_else(|| format!("the identity file {shown} holds no identity token"))
+    Token::parse(text)
+        .ok_or_else(|| format!("the identity file {shown} contains no identity token"))
 }
 
-/// Writes a token into a new file that only its owner can read, for `PATTERM_IDENTITY_FILE`.
-pub fn hand_over(token: &Token, path: &Path) -> io::Result<()> {
+/// Writes a token to a new file that only its owner can read, for `PATTERM_IDENTITY_FILE`.
+pub fn write_file(token: &Token, path: &Path) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     writeln!(file, "{}", token.reveal())
 }
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn no_token_of_10_000_forged_ones_is_taken() {
+    fn ten_thousand_forged_tokens_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let identities = identities(dir.path());
         let token = identities.issue(&ProcessId::new(1)).unwrap();
@@ -235,21 +236,21 @@ mod tests {
     }
 
     #[test]
-    fn the_identity_file_is_for_its_owner_only_and_never_overwritten() {
+    fn the_identity_file_is_private_and_never_overwritten() {
         use std::os::unix::fs::MetadataExt;
         let dir = tempfile::tempdir().unwrap();
         let token = Token::random().unwrap();
         let path = dir.path().join("p1");
-        hand_over(&token, &path).unwrap();
+        write_file(&token, &path).unwrap();
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
-        assert!(hand_over(&token, &path).is_err());
+        assert!(write_file(&token, &path).is_err());
         assert_eq!(read_file(&path).unwrap().0, token.0);
         for mode in [0o644, 0o640, 0o602] {
             std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode))
                 .unwrap();
-            let said = read_file(&path).unwrap_err();
-            assert!(said.contains(&format!("has mode {mode:04o}")) && said.contains("chmod 600"));
+            let error = read_file(&path).unwrap_err();
+            assert!(error.contains(&format!("has mode {mode:04o}")) && error.contains("chmod 600"));
         }
-        assert!(read_file(Path::new("/dev/null")).unwrap_err().contains("no regular file"));
+        assert!(read_file(Path::new("/dev/null")).unwrap_err().contains("not a regular file"));
     }
 }

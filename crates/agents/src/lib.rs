@@ -1,10 +1,11 @@
-//! Agents: the presets of their CLIs as data, how they are started and go on with their
-//! conversations, what they do at the moment, and the texts that are typed into them. It knows the
-//! panes they run in and the project file, and nothing of tools, MCP, timers or the socket.
+//! Agents: their presets, how they are started and resumed, their activity, and the texts that are
+//! typed into them. This crate uses the panes and the project file; it does not know tools, MCP,
+//! timers or the socket.
 
 pub mod activity;
 mod activity_state;
 mod agents;
+mod answer;
 mod conversations;
 pub mod delivery;
 mod error;
@@ -13,5 +14,6 @@ mod observer;
 pub mod presets;
 
 pub use agents::{AgentParts, Agents, NewAgent, Relaunch};
+pub use answer::{AnswerOutcome, ChosenOption};
 pub use conversations::Conversations;
 pub use error::AgentError;

@@ -1,5 +1,5 @@
-//! Who looks at processes: one task for each run, that looks when something is printed, when a
-//! hook speaks, and when time itself decides. A process at which nothing happens costs nothing.
+//! Observes processes: one task per run. It checks the process when it prints, when a hook reports,
+//! and when a deadline passes. A process that does nothing costs nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::activity::census::Census;
 use crate::activity::judge::{self, Evidence};
 use crate::activity::limit_end::limit_end;
 use crate::activity::program::{self, Foreground, ProgramEvidence};
-use crate::activity::signals::AgentSignals;
+use crate::activity::signals::{AgentSignals, HookReport};
 use crate::activity::tracker::{Observation, Tracker};
 use crate::activity::{Activities, Activity, ActivityState, NOT_INSTRUCTED, ScreenSnapshot, ended};
 use crate::conversations::Conversations;
@@ -22,32 +22,41 @@ use crate::presets::{Preset, Presets};
 use patterm_panes::Panes;
 use patterm_panes::data_plane::{ProcessRun, RunProgress};
 use patterm_panes::process::{Attention, Kind};
-use patterm_store::clock::now_ms;
+use patterm_store::clock::Clock;
 
-/// After a look at an agent, the next one is not before this: a spinner turns ten times a second.
+/// The shortest interval between two checks of an agent: a spinner turns ten times a second.
 const AGENT_PAUSE: Duration = Duration::from_millis(50);
 
-/// And at other programs, of which less is to be seen.
+/// The same for other programs, which show less.
 const PROGRAM_PAUSE: Duration = Duration::from_millis(500);
 
-/// How often the files are looked at by which an agent at work tells its conversation.
+/// How long a change of a dialog must last to count: a program may take that long to draw one frame.
+const FRAME: Duration = Duration::from_millis(50);
+
+/// The same while the program says that it is drawing a frame. One that never says that it is done must not keep its
+/// dialog forever.
+const SYNCHRONIZED_FRAME: Duration = Duration::from_secs(1);
+
+/// How often a working agent's open files are searched for its conversation.
 const CONVERSATION_PAUSE: Duration = Duration::from_secs(2);
 
-/// A tick of the kernel's clock, as it tells all programs on Linux.
+/// A tick of the kernel's clock, as reported to programs on Linux.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The part of one CPU from which on a program counts as busy: an event loop that only waits uses less.
+/// The share of one CPU from which a program counts as busy: an event loop that only waits uses
+/// less.
 const BUSY: f32 = 0.03;
 
-/// How often the clock is looked at while a limit stands: a machine that slept has not counted its time.
+/// How often the clock is checked while an agent is limited: timers do not count the time that a
+/// machine was asleep.
 const CLOCK_PAUSE: Duration = Duration::from_secs(60);
 
-/// After so much work a failure or a limit is over. An agent that tries again at a limit works for a moment
-/// each time.
+/// After this much continuous work, a failure or a limit is over. An agent that retries at a limit
+/// works for a moment each time.
 const OVER_AFTER: Duration = Duration::from_secs(5);
 
-/// How the words begin by which an agent at a limit calls a person.
-const AT_LIMIT: [&str; 2] = ["limited until ", "limited: "];
+/// How the attention reason of an agent at a limit begins.
+const LIMIT_REASONS: [&str; 2] = ["limited until ", "limited: "];
 
 /// One run under observation.
 struct Observer {
@@ -56,42 +65,43 @@ struct Observer {
     signals: Arc<AgentSignals>,
     tracker: Tracker,
     began: Instant,
-    /// When it was last seen to print something.
+    /// When it last printed.
     printed: Option<Instant>,
-    /// What its processes did when they were last looked at.
+    /// What its processes did at the last measurement.
     load: Load,
-    /// How many looks in a row have shown nothing new.
-    looks: u32,
-    /// What its screen says, and since when.
+    /// How many checks in a row have shown nothing new.
+    checks: u32,
+    /// The state that its screen shows, and since when.
     seen: Option<(ActivityState, Instant)>,
-    /// Since when rules hold that must hold for some time.
+    /// Since when each rule with a minimum duration has matched.
     held: BTreeMap<String, Instant>,
-    /// When a turn was last submitted, and how many reports there had been.
+    /// When a turn was last submitted, and the number of reports at that time.
     submitted: Option<(Instant, u64)>,
     reports: u64,
-    /// When its conversation was last looked for, and in which state it was then.
-    looked_up: Option<(Instant, ActivityState)>,
-    /// It was seen at a turn.
-    spoken: bool,
-    /// And at one that has not failed yet: what an earlier server saw fail is not told again.
+    /// When its conversation was last searched for, and its state at that time.
+    searched: Option<(Instant, ActivityState)>,
+    /// It was seen to work on a turn.
+    had_turn: bool,
+    /// It was seen to work on a turn that has not failed yet. A failure that an earlier server saw
+    /// is not reported again.
     worked: bool,
-    /// Whether it was last seen at a limit; `None` before the first look.
+    /// Whether it was limited at the last check; `None` before the first.
     limited: Option<bool>,
-    /// Since when it works without a pause.
+    /// Since when it has worked without a pause.
     working_since: Option<Instant>,
-    /// It was seen to work since a person was last called because of its state.
+    /// It was seen to work since it last requested attention because of its state.
     turned: bool,
-    /// Such a call may stand; an earlier server may have made it.
+    /// Such a request may be open; an earlier server may have made it.
     called: bool,
-    /// The words of its CLI for the end of a limit, and when that is.
+    /// The end of a limit in the words of its CLI, and as a time.
     limit_end: Option<(String, Option<DateTime<Local>>)>,
 }
 
-/// What the processes of a run were last seen to do.
+/// What the processes of a run did at the last measurement.
 #[derive(Debug, Default)]
 struct Load {
     census: Census,
-    /// When its CPU time was last compared, and what it was then.
+    /// When its CPU time was last compared, and its value.
     compared: Option<(Instant, u64)>,
     /// Whether CPU was used between the last two comparisons.
     busy: Option<bool>,
@@ -115,7 +125,7 @@ impl Load {
     }
 }
 
-/// What observers need to know of other parts.
+/// The parts that observers use.
 #[derive(Debug)]
 pub(crate) struct Observers {
     pub(crate) panes: Arc<Panes>,
@@ -142,6 +152,10 @@ async fn observe(context: Arc<Observers>, run: Arc<ProcessRun>) {
     let preset = context.presets.of(&process);
     let signals = context.activities.signals(&run.id);
     signals.begin(preset.clone());
+    if !run.watch().borrow().is_over() {
+        // Until then, its screen is no evidence.
+        run.rebuilt().await;
+    }
     let now = Instant::now();
     let observer = Observer {
         context,
@@ -151,13 +165,13 @@ async fn observe(context: Arc<Observers>, run: Arc<ProcessRun>) {
         began: now,
         printed: None,
         load: Load::default(),
-        looks: 0,
+        checks: 0,
         seen: None,
         held: BTreeMap::new(),
         submitted: None,
         reports: 0,
-        looked_up: None,
-        spoken: false,
+        searched: None,
+        had_turn: false,
         worked: false,
         limited: None,
         working_since: None,
@@ -171,7 +185,7 @@ async fn observe(context: Arc<Observers>, run: Arc<ProcessRun>) {
 impl Observer {
     async fn run(mut self, kind: Kind, preset: Option<Arc<Preset>>) {
         let pause = if preset.is_some() { AGENT_PAUSE } else { PROGRAM_PAUSE };
-        let (mut progress, mut end) = (self.run.watch(), self.run.watch());
+        let (mut progress, mut end) = (self.run.watch(), self.run.watch_life());
         let mut parsed = progress.borrow().parsed;
         loop {
             let here = *progress.borrow_and_update();
@@ -180,16 +194,17 @@ impl Observer {
             }
             if std::mem::replace(&mut parsed, here.parsed) != here.parsed {
                 self.printed = Some(Instant::now());
-                self.looks = 0;
+                self.checks = 0;
             }
-            let told = match &preset {
-                Some(preset) => self.look_at_agent(preset),
-                None => self.look_at_program(kind).await,
+            let observation = match &preset {
+                Some(preset) => self.check_agent(preset),
+                None => self.check_program(kind).await,
             };
-            let again = told.again;
-            self.tell(told);
-            // An end is heard at once: until then what belongs to this run cannot be given back.
-            // By an ear of its own, so that what is printed in the pause still counts as new below.
+            let again = observation.again;
+            self.publish(observation);
+            // The end of the run is handled at once: until then, its resources cannot be released.
+            // It has its own receiver, so that output printed during the pause still counts as new
+            // below.
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 over = end.wait_for(RunProgress::is_over) => if over.is_ok() { continue } else { return },
@@ -204,39 +219,47 @@ impl Observer {
         if let Some(process) = self.context.panes.processes.get(&self.run.id)
             && process.runs == self.run.number
         {
-            // One that may be restored has not come to rest.
+            // A process that may be restored does not count as settled.
             let settled = !process.awaits_decision();
-            self.tell(Observation { activity: ended(&process), settled, again: None });
+            self.publish(Observation { activity: ended(&process), settled, again: None });
         }
     }
 
-    fn tell(&self, told: Observation) {
-        // A run that was followed by another has no say any more.
+    fn publish(&self, observation: Observation) {
+        // Ignored if another run has started since.
         if self.context.panes.run_of(&self.run.id).is_some_and(|run| run.number == self.run.number)
         {
-            self.context.activities.set(&self.run.id, told.activity, told.settled);
+            self.context.activities.set(&self.run.id, observation.activity, observation.settled);
         }
     }
 
-    fn look_at_agent(&mut self, preset: &Preset) -> Observation {
-        let snapshot = ScreenSnapshot::of(&self.run.screen(), Some(preset));
+    fn check_agent(&mut self, preset: &Preset) -> Observation {
+        let screen = self.run.screen();
+        let snapshot = ScreenSnapshot::of(&screen, Some(preset));
+        let settle = if screen.modes().synchronized { SYNCHRONIZED_FRAME } else { FRAME };
+        drop(screen);
         let now = Instant::now();
-        let heard = self.signals.heard();
+        self.reports = snapshot.reports;
+        self.note_submitted();
+        // Until the effect of a submitted turn is visible, reports from before it say nothing.
+        let is_outdated = |hook: &HookReport| {
+            self.tracker.is_pending() && self.submitted.is_some_and(|(at, _)| hook.at <= at)
+        };
+        let hook = self.signals.last_hook().filter(|hook| !is_outdated(hook));
         let (held, until_held) = self.note_held(preset, &snapshot, now);
         let evidence = Evidence {
             snapshot: &snapshot,
             quiet: now - self.printed.unwrap_or(self.began),
             printed: self.printed.is_some(),
-            hook: heard.as_ref().map(|heard| (&heard.word, now - heard.at)),
+            hook: hook.as_ref().map(|hook| (&hook.event, now - hook.at)),
             held: Some(&held),
             past_limit: false,
         };
-        self.reports = snapshot.reports;
         if let Some((at, reports)) = self.submitted {
-            let told =
-                heard.as_ref().is_some_and(|h| h.at > at && h.word.state == ActivityState::Idle);
+            let says_idle =
+                hook.as_ref().is_some_and(|h| h.at > at && h.event.state == ActivityState::Idle);
             let reported = snapshot.reports > reports && judge::reports_an_end(&snapshot.report);
-            if told || reported {
+            if says_idle || reported {
                 self.tracker.is_over();
                 self.submitted = None;
             }
@@ -252,54 +275,58 @@ impl Observer {
         let mut activity =
             if over { past_limit(preset, evidence, steady, activity) } else { activity };
         self.signals.note(&snapshot, &activity);
+        let until_settled = self.signals.note_dialog(activity.dialog.as_mut(), settle);
         self.note_failure(&activity);
-        self.look_up(preset, activity.state, now);
-        // Before its prompt was seen it is only starting. A CLI that tells its conversation by files may
-        // show work beside its prompt while it starts: there the file says that there was a turn.
+        self.find_conversation(preset, activity.state, now);
+        // Until its prompt was seen, it is only starting. A CLI whose conversation is found by its
+        // files may show work beside its prompt while it starts; there, the file proves that there
+        // was a turn.
         let started = preset.composer.is_none() || self.signals.prompt_seen().is_some();
         let by_file = preset.has_conversation_file();
-        if activity.state == ActivityState::Working && started && !by_file && !self.spoken {
-            self.spoken = true;
-            self.context.conversations.note_spoken(&self.run.id);
+        if activity.state == ActivityState::Working && started && !by_file && !self.had_turn {
+            self.had_turn = true;
+            self.context.conversations.note_turn(&self.run.id);
         }
         if matches!(activity.state, ActivityState::Idle | ActivityState::Unknown)
             && self.context.deliveries.first_prompt_is_open(&self.run.id)
         {
             activity = Activity::new(ActivityState::Working, NOT_INSTRUCTED);
         }
-        // What depends on time alone is looked at again when that time has come.
+        // Conditions that depend on time alone are checked again when that time has come.
         let quiet = preset.input.quiet_ms.and_then(|quiet| quiet.checked_sub(evidence.quiet));
         let patience =
-            evidence.hook.map(|(word, age)| word.patience().saturating_sub(age.min(steady)));
+            evidence.hook.map(|(event, age)| event.trusted_for().saturating_sub(age.min(steady)));
         let until_over = until_over.map(|left| left.min(CLOCK_PAUSE));
-        let waits = [quiet, patience, until_held, until_over];
+        let waits = [quiet, patience, until_held, until_over, until_settled];
         let waits = waits.into_iter().flatten().filter(|wait| !wait.is_zero()).min();
         self.conclude(activity, waits)
     }
 
-    /// Looks for the conversation of a CLI that tells it by files: when its state changes, and from time
-    /// to time while it works.
-    fn look_up(&mut self, preset: &Preset, state: ActivityState, now: Instant) {
-        let is_told = preset.has_conversation_file();
-        let is_due = self.looked_up.is_none_or(|(at, before)| {
+    /// Searches for the conversation of a CLI that is found by its files: when its state changes,
+    /// and periodically while it works.
+    fn find_conversation(&mut self, preset: &Preset, state: ActivityState, now: Instant) {
+        let is_by_file = preset.has_conversation_file();
+        let is_due = self.searched.is_none_or(|(at, before)| {
             before != state || (state == ActivityState::Working && now - at >= CONVERSATION_PAUSE)
         });
-        if is_told && is_due {
-            self.looked_up = Some((now, state));
+        if is_by_file && is_due {
+            self.searched = Some((now, state));
             let (conversations, run) = (self.context.conversations.clone(), self.run.clone());
             tokio::spawn(async move { conversations.find(&run).await });
         }
     }
 
-    /// An agent that rests because its turn failed looks like one that is done: a person is called.
+    /// Requests attention for an agent that is idle because its turn failed: it looks like one that
+    /// is done.
     fn note_failure(&mut self, activity: &Activity) {
         let failed =
             activity.state == ActivityState::Idle && activity.reason.starts_with(judge::FAILED);
         if failed && std::mem::take(&mut self.worked) {
             self.called = true;
+            let at = self.context.panes.clock().wall_ms();
             self.context.panes.processes.note(&self.run.id, |process| {
                 let (reason, by) = (activity.reason.clone(), process.id.to_string());
-                process.attention.get_or_insert(Attention { reason, by, at: now_ms() });
+                process.attention.get_or_insert(Attention { reason, by, at });
             });
         }
         self.worked |= activity.state == ActivityState::Working;
@@ -307,7 +334,7 @@ impl Observer {
         self.note_limit(activity);
     }
 
-    /// A call for a person because of a failure or a limit is taken back when that is over.
+    /// Withdraws a request for attention because of a failure or a limit once that is over.
     fn note_over(&mut self, activity: &Activity, failed: bool) {
         let now = Instant::now();
         let works = activity.state == ActivityState::Working;
@@ -317,7 +344,7 @@ impl Observer {
             ActivityState::Working => {
                 self.working_since.is_some_and(|since| now - since >= OVER_AFTER)
             }
-            // What an earlier server called for stands until a turn was seen.
+            // A request of an earlier server remains until a turn was seen.
             ActivityState::Idle | ActivityState::Blocked => {
                 self.turned || self.limited == Some(true)
             }
@@ -335,19 +362,19 @@ impl Observer {
         self.context.panes.processes.note(&self.run.id, |process| {
             let own = process.id.to_string();
             process.attention.take_if(|call| {
-                let mut own_words = AT_LIMIT.into_iter().chain([judge::FAILED]);
+                let mut own_words = LIMIT_REASONS.into_iter().chain([judge::FAILED]);
                 call.by == own && own_words.any(|how| call.reason.starts_with(how))
             });
         });
     }
 
-    /// How long it is until a limit ends, where its CLI says that in words that are understood.
+    /// The time until a limit ends, if the CLI states it in a form that patterm understands.
     fn until_limit_ends(&mut self, activity: &Activity) -> Option<Duration> {
         let Some(words) = &activity.limited_until else {
             self.limit_end = None;
             return None;
         };
-        let now = Local::now();
+        let now = local_time(self.context.panes.clock())?;
         if self.limit_end.as_ref().is_none_or(|(known, _)| known != words) {
             self.limit_end = Some((words.clone(), limit_end(words, now)));
         }
@@ -355,34 +382,36 @@ impl Observer {
         Some((end - now).to_std().unwrap_or_default())
     }
 
-    /// An agent that comes to a limit calls a person once, with words that say more than that its turn
-    /// failed.
+    /// Requests attention once for an agent that reaches a limit, with a reason that says more than
+    /// that its turn failed.
     fn note_limit(&mut self, activity: &Activity) {
         let limited = activity.state == ActivityState::Limited;
         if !limited {
             self.limited.get_or_insert(false);
             return;
         }
-        // One that was at its limit when this server began has called already.
+        // An agent that was limited when this server began has already requested it.
         if self.limited.replace(true) != Some(false) {
             return;
         }
         (self.worked, self.turned, self.called) = (false, false, true);
         let reason = match &activity.limited_until {
-            Some(until) => format!("{}{until}: {}", AT_LIMIT[0], activity.reason),
-            None => format!("{}{}", AT_LIMIT[1], activity.reason),
+            Some(until) => format!("{}{until}: {}", LIMIT_REASONS[0], activity.reason),
+            None => format!("{}{}", LIMIT_REASONS[1], activity.reason),
         };
+        let at = self.context.panes.clock().wall_ms();
         self.context.panes.processes.note(&self.run.id, |process| {
             let by = process.id.to_string();
             let is_failure =
                 |old: &Attention| old.by == by && old.reason.starts_with(judge::FAILED);
             if process.attention.as_ref().is_none_or(is_failure) {
-                process.attention = Some(Attention { reason, by, at: now_ms() });
+                process.attention = Some(Attention { reason, by, at });
             }
         });
     }
 
-    /// How long rules have held that must hold for some time, and when the next of them has.
+    /// How long each rule with a minimum duration has matched, and when the next of them takes
+    /// effect.
     fn note_held(
         &mut self,
         preset: &Preset,
@@ -402,7 +431,8 @@ impl Observer {
         (held, again)
     }
 
-    async fn look_at_program(&mut self, kind: Kind) -> Observation {
+    async fn check_program(&mut self, kind: Kind) -> Observation {
+        self.note_submitted();
         let reported = judge::reported(self.run.screen().report());
         let (shell, foreground) = (kind == Kind::Terminal, self.foreground());
         let quiet = self.printed.map(|printed| printed.elapsed());
@@ -411,16 +441,16 @@ impl Observer {
         if reported.is_none() && (is_quiet || is_at_prompt) {
             self.measure().await;
         }
-        let (busy, waits, looks) = (self.load.busy, self.load.census.waits, self.looks);
-        self.looks = looks.saturating_add(1);
+        let (busy, waits, checks) = (self.load.busy, self.load.census.waits, self.checks);
+        self.checks = checks.saturating_add(1);
         let watched = self.context.activities.is_followed(&self.run.id);
         let evidence =
-            ProgramEvidence { shell, foreground, reported, quiet, busy, waits, looks, watched };
+            ProgramEvidence { shell, foreground, reported, quiet, busy, waits, checks, watched };
         let (activity, again) = program::program(&evidence);
         self.conclude(activity, again)
     }
 
-    /// Looks at its processes. Off this thread: they may be many.
+    /// Measures its processes, on a blocking thread because there may be many.
     async fn measure(&mut self) {
         let Some(status) = self.run.status() else { return };
         let census = tokio::task::spawn_blocking(move || Census::of(status.init)).await;
@@ -429,20 +459,24 @@ impl Observer {
         }
     }
 
-    fn conclude(&mut self, activity: Activity, again: Option<Duration>) -> Observation {
-        let now = self.began.elapsed();
+    /// Notes a turn that was submitted since the last check.
+    fn note_submitted(&mut self) {
         if let Some(submitted) = self.signals.take_submitted() {
-            self.tracker.submitted(submitted.pending(now));
+            self.tracker.submitted(submitted.pending(self.began.elapsed()));
             self.submitted = Some((submitted.at, self.reports));
         }
-        let told = self.tracker.take(now, activity, false);
-        let again = [told.again, again].into_iter().flatten().min();
-        // A rest with a message on its way is not one that others wait for.
-        let settled = told.settled && !self.context.deliveries.has_open(&self.run.id);
-        Observation { again, settled, ..told }
     }
 
-    /// Who has the terminal.
+    fn conclude(&mut self, activity: Activity, again: Option<Duration>) -> Observation {
+        let now = self.began.elapsed();
+        let observation = self.tracker.take(now, activity, false);
+        let again = [observation.again, again].into_iter().flatten().min();
+        // Idle with a delivery on its way is not the rest that others wait for.
+        let settled = observation.settled && !self.context.deliveries.has_open(&self.run.id);
+        Observation { again, settled, ..observation }
+    }
+
+    /// The program in the terminal's foreground.
     fn foreground(&self) -> Foreground {
         let group = self.run.pane.as_ref().and_then(|pane| tcgetpgrp(pane.master()).ok());
         let own = self.run.status().map(|status| status.program);
@@ -457,7 +491,7 @@ impl Observer {
     }
 }
 
-/// What an agent does whose limit was to end by now: what it says without that limit.
+/// The activity of an agent whose limit has expired: what it shows apart from that limit.
 fn past_limit(
     preset: &Preset,
     evidence: Evidence<'_>,
@@ -467,12 +501,18 @@ fn past_limit(
     let activity = judge::agent(preset, Evidence { past_limit: true, ..evidence }, steady);
     match (activity.state, limited.limited_until.clone()) {
         (ActivityState::Idle, Some(until)) => {
-            Activity::new(ActivityState::Idle, format!("its limit was to end at {until}"))
+            Activity::new(ActivityState::Idle, format!("its limit was due to end at {until}"))
         }
-        // It waits within its turn, and tells when that goes on.
+        // It is waiting within its turn, and reports when the turn continues.
         (ActivityState::Limited, until) => Activity { limited_until: until, ..limited },
         _ => activity,
     }
+}
+
+/// The user's local time.
+fn local_time(clock: &Clock) -> Option<DateTime<Local>> {
+    let wall_ms = i64::try_from(clock.wall_ms()).ok()?;
+    Some(DateTime::from_timestamp_millis(wall_ms)?.with_timezone(&Local))
 }
 
 async fn later(wait: Option<Duration>) {

@@ -4,12 +4,14 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 
 use patterm_host::PERSON;
+use patterm_host::on_disk::{OnDisk, StateCopy};
 use patterm_wire::error::METHOD_NOT_FOUND;
 use patterm_wire::{ErrorObject, Framing, Id, Incoming, Message, Method, reply};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::errors::{ServerError, UnknownMethod};
+use crate::hung::Watch;
 
 /// The error if a server dies during a call.
 const LOST: &str = "the server ended before it answered";
@@ -19,6 +21,10 @@ pub(crate) struct Client {
     /// The greeting, sent together with the first request, so that a server that dies before is noticed
     /// where the request is repeated.
     greeting: Vec<u8>,
+    /// It only reads: no server is started for it.
+    pub(crate) only_reads: bool,
+    /// No server is running; the answers come from this copy of the project's state.
+    copy: Option<StateCopy>,
 }
 
 /// A result, and the JSON that it was read from.
@@ -45,12 +51,35 @@ impl Client {
     /// A client that sends this line first, or nothing if it is empty.
     pub(crate) fn greeting(stream: UnixStream, line: &str) -> Self {
         let greeting = if line.is_empty() { Vec::new() } else { format!("{line}\n").into_bytes() };
-        Self { stream: BufReader::new(stream), greeting }
+        Self { stream: BufReader::new(stream), greeting, only_reads: false, copy: None }
+    }
+
+    /// A client that reads a project's state on disk.
+    pub(crate) fn on_disk(disk: OnDisk) -> Self {
+        let client = Self::over(disk.stream);
+        Self { only_reads: true, copy: Some(disk.copy), ..client }
+    }
+
+    /// Whether the answers come from disk, because no server is running.
+    pub(crate) fn is_on_disk(&self) -> bool {
+        self.copy.is_some()
     }
 
     /// The connection itself, for another protocol.
     pub(crate) fn into_stream(self) -> UnixStream {
         self.stream.into_inner()
+    }
+
+    /// Sends a request that turns the connection into something else; returns what follows its result. While that
+    /// is read, the copy of a state on disk must be kept.
+    pub(crate) fn upgrade<M: Method>(
+        mut self,
+        params: &M::Params,
+    ) -> anyhow::Result<(BufReader<UnixStream>, Option<StateCopy>)> {
+        // It must be the first message of the connection.
+        self.greeting.clear();
+        self.call::<M>(params)?;
+        Ok((self.stream, self.copy))
     }
 
     /// Sends a request and waits for its result.
@@ -83,10 +112,14 @@ impl Client {
         let request = reply::request(&Id::from_number(1), method, Some(params));
         let mut line = std::mem::take(&mut self.greeting);
         Framing::Newline.encode(&request, &mut line);
+        let mut watch = Watch::begin(self.stream.get_ref())?;
         self.stream.get_mut().write_all(&line)?;
         loop {
             let mut answer = Vec::new();
-            self.stream.read_until(b'\n', &mut answer)?;
+            // What was read before a timeout stays in the buffer.
+            while let Err(error) = self.stream.read_until(b'\n', &mut answer) {
+                watch.check(self.stream.get_ref(), error)?;
+            }
             if answer.is_empty() {
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, LOST).into());
             }
@@ -97,6 +130,7 @@ impl Client {
             else {
                 continue;
             };
+            watch.end(self.stream.get_ref())?;
             return Ok(match outcome {
                 Ok(result) => Ok(serde_json::from_str(result.get())?),
                 Err(error) => Err(serde_json::from_str(error.get())?),

@@ -1,11 +1,13 @@
-//! Connects a verb to the project's server, which is started if none is running, and repeats queries if the
-//! server dies.
+//! Connects a verb to the project's server, which is started if none is running, or to the project's state on
+//! disk if the verb only reads. Repeats queries if the server dies.
 
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use anyhow::Context;
-use patterm_host::{PERSON, Project};
+use patterm_host::on_disk::OnDisk;
+use patterm_host::{PERSON, Project, Settings};
 use patterm_wire::Method;
 use patterm_wire::method::Empty;
 use patterm_wire::tools::{ListProcesses, ProcessSummary};
@@ -16,7 +18,7 @@ use crate::print::error_chain;
 use crate::start;
 
 /// How often a query is sent if the server dies each time.
-const TRIES: u32 = 5;
+pub(crate) const TRIES: u32 = 5;
 
 impl Client {
     /// Connects to the server of the current folder's project, starting one if there is none.
@@ -24,7 +26,39 @@ impl Client {
         Self::greet(PERSON)
     }
 
-    /// The same, without claiming to be a person.
+    /// Connects a verb that only reads, or that needs a running process: to the server if there is one, otherwise to the project's state on
+    /// disk. It starts nothing; but if a server died, it waits for the one that the keeper is about to start.
+    pub(crate) fn connect_to_read() -> anyhow::Result<Self> {
+        let project = start::project_here()?;
+        if start::is_served(&project)? {
+            let mut client = Self::connect()?;
+            client.only_reads = true;
+            return Ok(client);
+        }
+        // A caller with an unusable identity is refused, as by a server.
+        own_greeting(&project)?;
+        let read = || anyhow::Ok(OnDisk::open(Settings::from_env(project)?)?);
+        let read = read().map_err(|e| {
+            anyhow::anyhow!("{}; `patterm doctor` checks the setup", error_chain(&e))
+        })?;
+        Ok(Self::on_disk(read))
+    }
+
+    /// Like [`Client::connect_to_read`], for completions: never waits longer than `timeout`.
+    pub(crate) fn connect_to_read_within(timeout: Duration) -> anyhow::Result<Self> {
+        let project = start::project_here()?;
+        match start::find_running(&project)? {
+            Some(entry) => {
+                let stream = start::connect(&entry.socket)?.context("the server has ended")?;
+                stream.set_read_timeout(Some(timeout))?;
+                stream.set_write_timeout(Some(timeout))?;
+                Ok(Self::over(stream))
+            }
+            None => Ok(Self::on_disk(OnDisk::open(Settings::from_env(project)?)?)),
+        }
+    }
+
+    /// Like [`Client::connect`], without claiming to be a person.
     pub(crate) fn connect_as_program() -> anyhow::Result<Self> {
         Self::greet("")
     }
@@ -32,12 +66,7 @@ impl Client {
     /// An agent that runs a verb in its own project uses its own identity; others use this greeting.
     fn greet(otherwise: &str) -> anyhow::Result<Self> {
         let project = start::project_here()?;
-        let inside = std::env::var("PATTERM_PROJECT_KEY").is_ok_and(|key| key == project.key());
-        let own = match inside {
-            true => Identity::find(None).greeting(Some(project.key())),
-            false => Ok(None),
-        };
-        let greeting = own.map_err(anyhow::Error::msg)?.unwrap_or_else(|| otherwise.to_owned());
+        let greeting = own_greeting(&project)?.unwrap_or_else(|| otherwise.to_owned());
         Ok(Self::greeting(open(&project)?, &greeting))
     }
 
@@ -56,7 +85,8 @@ impl Client {
             match self.call::<M>(params) {
                 Err(error) if tries > 1 && is_lost(&error) => {
                     tries -= 1;
-                    *self = Self::connect()?;
+                    *self =
+                        if self.only_reads { Self::connect_to_read()? } else { Self::connect()? };
                 }
                 reply => return reply,
             }
@@ -65,9 +95,27 @@ impl Client {
 
     /// The id of a process that the user names by its id, its unique name, or the start of either.
     pub(crate) fn resolve(&mut self, given: &str) -> anyhow::Result<String> {
+        pick(given, &self.names()?)
+    }
+
+    /// The same for several, each once. All of them are resolved before anything is done to any of them.
+    pub(crate) fn resolve_all(&mut self, given: &[String]) -> anyhow::Result<Vec<String>> {
+        let names = self.names()?;
+        let mut ids = Vec::new();
+        for given in given {
+            let id = pick(given, &names)?;
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        Ok(ids)
+    }
+
+    /// The ids and names of all processes.
+    fn names(&mut self) -> anyhow::Result<Vec<(String, String)>> {
         let processes = self.query::<ListProcesses>(&Empty {})?.result.processes;
         let named = |process: ProcessSummary| (process.process_id, process.name);
-        pick(given, &processes.into_iter().map(named).collect::<Vec<_>>())
+        Ok(processes.into_iter().map(named).collect())
     }
 }
 
@@ -79,7 +127,7 @@ fn open(project: &Project) -> anyhow::Result<UnixStream> {
 }
 
 /// Whether a call failed because the server died.
-fn is_lost(error: &anyhow::Error) -> bool {
+pub(crate) fn is_lost(error: &anyhow::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     let lost = |e: &io::Error| matches!(e.kind(), BrokenPipe | ConnectionReset | UnexpectedEof);
     error.downcast_ref::<io::Error>().is_some_and(lost)
@@ -104,13 +152,22 @@ fn pick(given: &str, processes: &[(String, String)]) -> anyhow::Result<String> {
     match starting.as_slice() {
         [(id, _)] => Ok(id.clone()),
         [] if processes.is_empty() => anyhow::bail!(
-            "there is no process `{given}`; there are none at all, and `patterm run -- COMMAND` starts one"
+            "there is no process `{given}`; this project has none, and `patterm run -- COMMAND` starts one"
         ),
         [] => {
             let all: Vec<_> = processes.iter().collect();
-            anyhow::bail!("there is no process `{given}`; there are {}", list(&all))
+            anyhow::bail!("there is no process `{given}`; the processes are {}", list(&all))
         }
         several => anyhow::bail!("`{given}` is ambiguous: {}; use an id", list(several)),
+    }
+}
+
+/// The greeting of an agent that runs a verb in its own project.
+fn own_greeting(project: &Project) -> anyhow::Result<Option<String>> {
+    let inside = std::env::var("PATTERM_PROJECT_KEY").is_ok_and(|key| key == project.key());
+    match inside {
+        true => Identity::find(None).greeting(Some(project.key())).map_err(anyhow::Error::msg),
+        false => Ok(None),
     }
 }
 
@@ -134,6 +191,10 @@ mod tests {
         assert_eq!(super::pick("p2", &odd).unwrap(), "p2");
         let error = super::pick("web", &odd).unwrap_err().to_string();
         assert_eq!(error, "`web` is ambiguous: p2 (web), p3 (web); use an id");
-        assert!(pick("x").unwrap_err().starts_with("there is no process `x`; there are p1 (dev)"));
+        assert!(
+            pick("x")
+                .unwrap_err()
+                .starts_with("there is no process `x`; the processes are p1 (dev)")
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use patterm_wire::tools::{
     AppendPad, CloseProcess, ListAgents, ListPads, ListProcesses, RestartProcess, SendInput,
-    SendMessage, StopProcess, WritePad,
+    SendMessage, StartProcess, StopProcess, WritePad,
 };
 use patterm_wire::{ErrorObject, Method};
 
@@ -47,7 +47,8 @@ fn render(error: &ErrorObject) -> String {
 /// The verb that does what a tool does.
 fn verb(tool: &str) -> Option<String> {
     let verb = match tool {
-        "start_process" | RestartProcess::NAME => "restart",
+        StartProcess::NAME => "start",
+        RestartProcess::NAME => "restart",
         StopProcess::NAME => "stop",
         CloseProcess::NAME => "close",
         SendInput::NAME => "send",
@@ -99,7 +100,7 @@ mod tests {
             "p2 (web2) is not running; use start_process to start it",
             json!({"kind": "not_running", "reason": "p2 (web2) is not running",
                 "suggestions": [{"tool": "start_process", "purpose": "to start it"}]}),
-            "p2 (web2) is not running; use `patterm restart` to start it",
+            "p2 (web2) is not running; use `patterm start` to start it",
         );
         check(
             "`target_process_id` is p1, which is not an agent; use send_input",
@@ -109,9 +110,9 @@ mod tests {
             "ID is p1, which is not an agent; use `patterm send`",
         );
         check(
-            "`agent` names no preset: `x`",
+            "`agent` is `x`, which is not a preset",
             json!({"field": "agent"}),
-            "PRESET names no preset: `x`",
+            "PRESET is `x`, which is not a preset",
         );
         check("`wait_ms` is too long", json!({"field": "wait_ms"}), "`wait_ms` is too long");
         check("the disk is full", json!("x"), "the disk is full");

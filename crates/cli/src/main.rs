@@ -1,10 +1,12 @@
 //! `patterm`: the one binary. It parses the arguments and runs the verb.
 
 mod client;
+mod complete;
 mod connect;
 #[cfg(test)]
 mod contract_tests;
 mod errors;
+mod hung;
 mod identity;
 mod limits;
 mod mcp_stdio;
@@ -12,6 +14,7 @@ mod overview;
 mod pad_editor;
 mod print;
 mod start;
+mod systemd;
 mod toml_string;
 mod tui;
 mod verbs;
@@ -19,10 +22,10 @@ mod verbs;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let outcome = match verbs::parse() {
+    let outcome = verbs::parse().and_then(|verb| match verb {
         Some(verb) => verb.run(),
         None => overview::run().map(|()| ExitCode::SUCCESS),
-    };
+    });
     match outcome.and_then(|code| print::check_written().map(|()| code)) {
         Ok(code) => code,
         Err(error) => {

@@ -25,9 +25,9 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a JSON text.
-pub(crate) fn print_json_text(text: &str) {
-    print_bytes(format!("{}\n", printable::json(text)).as_bytes());
+/// Prints a JSON text. Returns false once the reader is gone.
+pub(crate) fn print_json_text(text: &str) -> bool {
+    print_bytes(format!("{}\n", printable::json(text)).as_bytes())
 }
 
 /// Prints third-party content: unchanged for a program, escaped on a terminal. Returns false once the

@@ -1,7 +1,6 @@
 //! Finds a project's server, and starts one in the background if there is none.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -16,12 +15,15 @@ use patterm_host::enclosing_keeper::EnclosingKeeper;
 use patterm_host::registry;
 use patterm_host::runtime::{self, RuntimeDir};
 use patterm_host::{Project, Settings, log, minimal_environment};
+use patterm_keeper::Environment;
 use patterm_store::state::StateDir;
+use patterm_wire::environment::CallerEnvironment;
 use patterm_wire::requests::{ServerEntry, StartRequest, StartServer};
 use serde::{Deserialize, Serialize};
 
 use crate::client::Client;
 use crate::errors::UnknownMethod;
+use crate::systemd;
 
 /// Variables that identify a caller; a server must not inherit them.
 const CALLER_VARIABLES: [&str; 4] =
@@ -44,6 +46,21 @@ pub(crate) fn here() -> anyhow::Result<PathBuf> {
         .context("cannot determine the current folder; if it was removed, change to another")
 }
 
+/// These variables and the current folder, as a server gets them. After `-C`, the inherited PWD names the old folder.
+pub(crate) fn caller_environment(
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> anyhow::Result<CallerEnvironment> {
+    let here = here()?;
+    let is_here = |shown: &OsStr| Path::new(shown).canonicalize().is_ok_and(|at| at == here);
+    let corrected =
+        variables.into_iter().map(|(name, value)| match name == "PWD" && !is_here(&value) {
+            true => (name, here.clone().into_os_string()),
+            false => (name, value),
+        });
+    let environment = CallerEnvironment::new(corrected);
+    Ok(CallerEnvironment { working_dir: Some(here.clone()), ..environment })
+}
+
 /// The project of the current folder.
 pub(crate) fn project_here() -> anyhow::Result<Project> {
     Ok(Project::of(&here()?)?)
@@ -56,12 +73,8 @@ pub(crate) fn connect(socket: &Path) -> anyhow::Result<Option<UnixStream>> {
 
 /// The server of a project, and whether it had to be started.
 pub(crate) fn find_or_start(project: &Project) -> anyhow::Result<(ServerEntry, bool)> {
-    let folders = RuntimeDir::candidates(None);
-    let state = StateDir::from_env(project.key()).ok();
-    for entry in registry::find(project.key(), &folders, state.as_ref()) {
-        if connect(&entry.socket)?.is_some() {
-            return Ok((entry, false));
-        }
+    if let Some(entry) = find_running(project)? {
+        return Ok((entry, false));
     }
     let mut tries = TRIES;
     loop {
@@ -72,6 +85,24 @@ pub(crate) fn find_or_start(project: &Project) -> anyhow::Result<(ServerEntry, b
             return Ok((entry, true));
         }
     }
+}
+
+/// The server of a project, if one is running.
+pub(crate) fn find_running(project: &Project) -> anyhow::Result<Option<ServerEntry>> {
+    let folders = RuntimeDir::candidates(None);
+    let state = StateDir::from_env(project.key()).ok();
+    for entry in registry::find(project.key(), &folders, state.as_ref()) {
+        if connect(&entry.socket)?.is_some() {
+            return Ok(Some(entry));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a project has a server, or its keeper is about to start one.
+pub(crate) fn is_served(project: &Project) -> anyhow::Result<bool> {
+    let is_kept = || registry::is_kept(project.key(), &RuntimeDir::candidates(None));
+    Ok(find_running(project)?.is_some() || is_kept())
 }
 
 /// A server that was just killed may still hold its lock when it no longer listens. It is then mistaken for
@@ -122,10 +153,15 @@ pub(crate) fn start_detached(
 }
 
 /// Starts the next server after a handover: from this binary, or in a pane by the keeper.
-pub(crate) fn start_next(settings: &Settings) -> anyhow::Result<StartReport> {
+pub(crate) fn start_next(
+    settings: &Settings,
+    previous: Option<&PreviousServer>,
+) -> anyhow::Result<StartReport> {
+    let stays = previous.is_some_and(|previous| previous.stays);
+    let options: Vec<_> = stays.then(|| systemd::STAY.to_owned()).into_iter().collect();
     match EnclosingKeeper::of_this_process() {
-        None => start_here(settings, &[], None),
-        Some(_) => start_detached(settings, &[]),
+        None => start_here(settings, &options, None),
+        Some(_) => start_detached(settings, &options),
     }
 }
 
@@ -135,6 +171,8 @@ pub(crate) struct PreviousServer {
     /// Open, so that it can be run even if its file was replaced.
     program: Option<File>,
     environment: Vec<(OsString, OsString)>,
+    /// systemd started it, so its successor stays, too.
+    stays: bool,
 }
 
 impl PreviousServer {
@@ -146,7 +184,11 @@ impl PreviousServer {
             let text = |bytes: &[u8]| OsString::from_vec(bytes.to_owned());
             Some((text(&variable[..at]), text(&variable[at + 1..])))
         });
-        Self { environment: environment.collect(), program: File::open(process.join("exe")).ok() }
+        Self {
+            environment: environment.collect(),
+            program: File::open(process.join("exe")).ok(),
+            stays: systemd::stays(&process),
+        }
     }
 }
 
@@ -202,7 +244,7 @@ fn start_by(around: &EnclosingKeeper, settings: &Settings) -> anyhow::Result<Opt
 fn start_here(
     settings: &Settings,
     options: &[String],
-    environment: Option<BTreeMap<String, String>>,
+    environment: Option<Environment>,
 ) -> anyhow::Result<StartReport> {
     let mut command = own_command()?;
     if let Some(environment) = environment {

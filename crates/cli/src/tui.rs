@@ -1,16 +1,24 @@
 //! `patterm` and `patterm attach`: the project on the user's terminal.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use patterm_host::registry;
-use patterm_host::runtime::RuntimeDir;
+use patterm_host::runtime::{self, RuntimeDir};
 use patterm_host::{PANE_VARIABLE, PERSON, Project};
 use patterm_store::state::{self, StateDir};
 use patterm_tui::{ColourDepth, Options, SavedLayout, ServerConnector, TerminalInfo};
+use patterm_wire::environment::CallerEnvironment;
+use patterm_wire::requests::ServerEntry;
 
 use crate::print::print;
-use crate::{pad_editor, start};
+use crate::{hung, pad_editor, start};
 
 /// Whether there is a terminal to show it on.
 pub(crate) fn has_terminal() -> bool {
@@ -42,12 +50,12 @@ pub(crate) fn run(process: Option<String>) -> anyhow::Result<()> {
     );
     start::find_or_start(&project)?;
     let set = |variable: &str| std::env::var(variable).ok();
-    let (no_color, colorterm, term) = (set("NO_COLOR"), set("COLORTERM"), set("TERM"));
-    let depth = ColourDepth::of(no_color.as_deref(), colorterm.as_deref(), term.as_deref());
+    let depth = ColourDepth::of(set);
     let terminal = TerminalInfo::of(set);
     let settings = patterm_host::server::settings_file("tui.toml");
-    let server = Box::new(ProjectServer { project });
-    patterm_tui::run(Options { process, depth, terminal, settings, server })?;
+    let server = Box::new(ProjectServer::new(project, Folders::default()));
+    let utc_offset = chrono::Local::now().offset().local_minus_utc();
+    patterm_tui::run(Options { process, depth, terminal, settings, utc_offset, server })?;
     print("detached; everything keeps running, and `patterm` attaches again");
     Ok(())
 }
@@ -55,14 +63,72 @@ pub(crate) fn run(process: Option<String>) -> anyhow::Result<()> {
 /// The version of the layout file.
 const LAYOUT_VERSION: u32 = 1;
 
+/// How long a server with a full backlog may delay the overview: a running one empties it at once.
+const OTHER_PATIENCE: Duration = Duration::from_millis(50);
+
+/// The folders in which the user was in each project, by its key.
+type Folders = Rc<RefCell<BTreeMap<String, PathBuf>>>;
+
 struct ProjectServer {
     project: Project,
+    folders: Folders,
+    /// Writes layouts in the background, so that a slow disk never blocks the user.
+    writer: RefCell<Option<LayoutWriter>>,
 }
 
 impl ProjectServer {
-    fn layout_file(&self) -> Option<PathBuf> {
-        Some(StateDir::from_env(self.project.key()).ok()?.file("layout.json"))
+    /// A project that the user enters from the current folder.
+    fn new(project: Project, folders: Folders) -> Self {
+        if let Ok(here) = std::env::current_dir() {
+            folders.borrow_mut().entry(project.key().to_owned()).or_insert(here);
+        }
+        Self { project, folders, writer: RefCell::default() }
     }
+
+    /// Goes to the folder in which the user was in a project, or to the project's folder.
+    fn go_to_folder(&self, project: &Project) -> std::io::Result<()> {
+        let before = self.folders.borrow().get(project.key()).cloned();
+        match before.map(std::env::set_current_dir) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) | None => std::env::set_current_dir(project.root()),
+        }
+    }
+}
+
+/// A thread that writes the newest layout it was given.
+struct LayoutWriter {
+    /// The layout to write next.
+    newest: Arc<Mutex<Option<SavedLayout>>>,
+    /// Holds at most one wake-up, which is enough for the newest layout.
+    wake: mpsc::SyncSender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl LayoutWriter {
+    fn new(file: PathBuf) -> Self {
+        let (wake, woken) = mpsc::sync_channel(1);
+        let newest: Arc<Mutex<Option<SavedLayout>>> = Arc::default();
+        let next = newest.clone();
+        let thread = std::thread::spawn(move || {
+            while woken.recv().is_ok() {
+                let layout = next.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some(layout) = layout {
+                    write_layout(&file, &layout);
+                }
+            }
+        });
+        Self { newest, wake, thread }
+    }
+
+    fn write_soon(&self, layout: &SavedLayout) {
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(layout.clone());
+        let _ = self.wake.try_send(());
+    }
+}
+
+fn write_layout(file: &Path, layout: &SavedLayout) {
+    // If this fails, the next attachment starts with one pane; nothing else is lost.
+    let _ = state::write(file, LAYOUT_VERSION, layout);
 }
 
 impl ServerConnector for ProjectServer {
@@ -85,15 +151,102 @@ impl ServerConnector for ProjectServer {
         PERSON.to_owned()
     }
 
+    fn environment(&self) -> CallerEnvironment {
+        let environment = start::caller_environment(std::env::vars_os());
+        let environment =
+            environment.unwrap_or_else(|_| CallerEnvironment::new(std::env::vars_os()));
+        CallerEnvironment { attaches: true, ..environment }
+    }
+
+    fn advice_if_hung(&self) -> String {
+        let folders = RuntimeDir::candidates(None);
+        let state = StateDir::from_env(self.project.key()).ok();
+        let entry = registry::find(self.project.key(), &folders, state.as_ref()).into_iter().next();
+        hung::advice(&entry.map(|entry| entry.socket).unwrap_or_default())
+    }
+
     fn saved_layout(&self) -> Option<SavedLayout> {
         state::read(&self.layout_file()?, LAYOUT_VERSION).ok().flatten()
     }
 
     fn save_layout(&self, layout: &SavedLayout) {
-        // Without it the next attachment starts with one pane; nothing else is lost.
-        if let Some(file) = self.layout_file() {
-            let _ = state::write(&file, LAYOUT_VERSION, layout);
+        // The layout that is written last must be the newest.
+        if let Some(LayoutWriter { wake, thread, .. }) = self.writer.take() {
+            drop(wake);
+            let _ = thread.join();
         }
+        if let Some(file) = self.layout_file() {
+            write_layout(&file, layout);
+        }
+    }
+
+    fn save_layout_soon(&self, layout: &SavedLayout) {
+        let mut writer = self.writer.borrow_mut();
+        if writer.is_none() {
+            *writer = self.layout_file().map(LayoutWriter::new);
+        }
+        if let Some(writer) = &*writer {
+            writer.write_soon(layout);
+        }
+    }
+
+    fn layout_file(&self) -> Option<PathBuf> {
+        Some(StateDir::from_env(self.project.key()).ok()?.file("layout.json"))
+    }
+
+    fn key(&self) -> String {
+        self.project.key().to_owned()
+    }
+
+    fn servers(&self) -> Vec<ServerEntry> {
+        registry::entries(&RuntimeDir::candidates(None))
+    }
+
+    fn registries(&self) -> Vec<PathBuf> {
+        RuntimeDir::candidates(None).iter().map(|folder| folder.folder().to_owned()).collect()
+    }
+
+    fn connect_to(&self, server: &ServerEntry) -> Result<Option<UnixStream>, String> {
+        runtime::connect_within(&server.socket, OTHER_PATIENCE).map_err(|e| e.to_string())
+    }
+
+    fn advice(&self, server: &ServerEntry) -> String {
+        hung::advice_for(server.pid)
+    }
+
+    fn switch_to(&self, server: &ServerEntry) -> Result<Box<dyn ServerConnector>, String> {
+        // It would show itself inside itself, endlessly.
+        let pane = std::env::var(PANE_VARIABLE).unwrap_or_default();
+        if let Some((_, id)) = pane.split_once('/').filter(|(key, _)| *key == server.key) {
+            return Err(format!("this terminal is pane {id} of that project"));
+        }
+        let project = Project::of(&server.project).map_err(|e| e.to_string())?;
+        self.go_to_folder(&project)
+            .map_err(|e| format!("cannot go to {}: {e}", server.project.display()))?;
+        Ok(Box::new(Self::new(project, self.folders.clone())))
+    }
+
+    fn enter(&self) {
+        // If the folder is gone, verbs that need it say so.
+        let _ = self.go_to_folder(&self.project);
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the user's browser, outside of all panes")]
+    fn open_link(&self, link: &str) -> bool {
+        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let has_display = set("DISPLAY").or_else(|| set("WAYLAND_DISPLAY")).is_some();
+        let browser = set("BROWSER").or_else(|| has_display.then(|| "xdg-open".to_owned()));
+        // `BROWSER` may be a list.
+        let Some(program) = browser.as_deref().and_then(|list| list.split(':').next()) else {
+            return false;
+        };
+        let mut command = std::process::Command::new(program);
+        let (none, out) = (std::process::Stdio::null(), std::process::Stdio::null);
+        let started = command.arg(link).stdin(none).stdout(out()).stderr(out()).spawn();
+        let Ok(mut browser) = started else { return false };
+        // It may run as long as the browser, and must be reaped when it exits.
+        std::thread::spawn(move || browser.wait());
+        true
     }
 
     fn edit(&self, pad: &str) -> Result<(), String> {

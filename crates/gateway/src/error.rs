@@ -6,6 +6,9 @@ use serde_json::json;
 /// The JSON-RPC code of the gateway's own errors.
 const GATEWAY_ERROR: i64 = -32000;
 
+/// The code of a request that its client cancelled, as in the Language Server Protocol.
+pub(crate) const REQUEST_CANCELLED: i64 = -32800;
+
 /// An error: a message for people and models, and a kind for programs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -29,6 +32,8 @@ pub enum GatewayErrorKind {
     Limit,
     /// There is no server of this name.
     Unknown,
+    /// The client cancelled the call.
+    Cancelled,
 }
 
 impl GatewayErrorKind {
@@ -40,6 +45,7 @@ impl GatewayErrorKind {
             Self::Timeout => "timeout",
             Self::Limit => "limit",
             Self::Unknown => "not_found",
+            Self::Cancelled => "cancelled",
         }
     }
 }
@@ -57,7 +63,10 @@ impl GatewayError {
 
     /// As the `error` of a response.
     pub fn to_error_object(&self) -> ErrorObject {
-        ErrorObject::new(GATEWAY_ERROR, self.message.clone())
-            .with_data(json!({"kind": self.kind.as_str()}))
+        let code = match self.kind {
+            GatewayErrorKind::Cancelled => REQUEST_CANCELLED,
+            _ => GATEWAY_ERROR,
+        };
+        ErrorObject::new(code, self.message.clone()).with_data(json!({"kind": self.kind.as_str()}))
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use patterm_wire::{Id, Message};
@@ -11,11 +12,12 @@ use tokio::sync::mpsc;
 
 use crate::backend::Backend;
 use crate::cache::{CachedServer, ServerCache};
+use crate::call_slot::{CallReceiver, Said};
 use crate::error::{GatewayError, GatewayErrorKind};
 use crate::filter::ToolPatterns;
-use crate::instance::{Instance, InstanceSpec, ServerStatus};
+use crate::instance::{CallGuard, Instance, InstanceSpec, ServerStatus};
 use crate::relay::{ClientId, RelayConfig};
-use crate::session::{Notification, Session};
+use crate::session::{Notification, Session, UsualRequest};
 use crate::settings::{ServerLimits, Share};
 
 /// Notifications queued for one client; further ones are dropped for that client only.
@@ -63,6 +65,8 @@ struct Inner {
     servers: Mutex<BTreeMap<String, ServerEntry>>,
     next_client: AtomicU64,
     cache: Option<Arc<dyn ServerCache>>,
+    /// Why servers may be missing.
+    missing: Mutex<Option<String>>,
 }
 
 struct ServerEntry {
@@ -109,15 +113,36 @@ impl Gateway {
             let same = old.get(&name).is_some_and(|e| e.spec.fingerprint == spec.fingerprint);
             let existing = if same { old.remove(&name) } else { None };
             let instances = existing.map(|entry| entry.instances).unwrap_or_default();
-            servers.insert(name, ServerEntry { spec, instances });
+            let mut entry = ServerEntry { spec, instances };
+            if let Some(old) = old.get(&name).filter(|old| old.spec.share == entry.spec.share) {
+                entry.instances = self.successors(&name, &entry.spec, &old.instances);
+            }
+            servers.insert(name, entry);
         }
         if let Some(cache) = &self.0.cache {
             cache.retain(&servers.keys().map(String::as_str).collect::<Vec<_>>());
         }
         drop(servers);
         for instance in old.into_values().flat_map(|entry| entry.instances.into_values()) {
+            // Now, so that the next call uses its successor.
+            instance.mark_retired();
             tokio::spawn(async move { instance.retire().await });
         }
+    }
+
+    /// Sets why servers that were configured may be missing, for clients that ask for one.
+    pub fn set_missing(&self, why: Option<String>) {
+        *self.missing() = why;
+    }
+
+    fn missing(&self) -> MutexGuard<'_, Option<String>> {
+        self.0.missing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The error about a server that does not exist. It names no other server.
+    pub(crate) fn unknown(&self, server: &str) -> String {
+        let why = self.missing().as_ref().map(|why| format!("; {why}")).unwrap_or_default();
+        format!("no server `{server}`{why}")
     }
 
     /// Adds a server unless it exists. If the limit is reached, a server that is asleep is removed
@@ -159,13 +184,22 @@ impl Gateway {
         self.servers().get(server).map(|entry| entry.spec.tools.clone()).unwrap_or_default()
     }
 
+    /// Whether all tools of a server are visible.
+    pub(crate) fn shows_all_tools(&self, server: &str) -> bool {
+        self.servers().get(server).is_some_and(|entry| entry.spec.tools.shows_all())
+    }
+
     /// The status of every instance: the server's name, the instance's owner, and its state.
     pub fn status(&self) -> Vec<(String, String, ServerStatus)> {
         let servers = self.servers();
         let mut all = Vec::new();
         for (name, entry) in &*servers {
             if entry.instances.is_empty() {
-                all.push((name.clone(), String::new(), ServerStatus::asleep()));
+                let status = match entry.spec.backend.fault() {
+                    Some(fault) => ServerStatus::failed(fault),
+                    None => ServerStatus::asleep(),
+                };
+                all.push((name.clone(), String::new(), status));
             }
             for (owner, instance) in &entry.instances {
                 all.push((name.clone(), owner.clone(), instance.status()));
@@ -201,14 +235,11 @@ impl Gateway {
         let mut servers = self.servers();
         let Some(entry) = servers.get_mut(server) else {
             let known: Vec<_> = servers.keys().map(String::as_str).collect();
-            let message = format!("no server `{server}`; the servers are: {}", known.join(", "));
+            let mut message = self.unknown(server);
+            message.push_str(&format!("; the servers are: {}", known.join(", ")));
             return Err(GatewayError::new(GatewayErrorKind::Unknown, message));
         };
-        let owner = match entry.spec.share {
-            Share::All => String::new(),
-            Share::Caller => caller.name.clone(),
-            Share::Session => format!("{} {}", caller.name, caller.session),
-        };
+        let owner = Self::owner(&entry.spec, caller);
         if let Some(instance) = entry.instances.get(&owner) {
             return Ok(instance.clone());
         }
@@ -223,21 +254,56 @@ impl Gateway {
                 asleep.mark_retired();
             }
         }
-        let instance = Instance::new(InstanceSpec {
-            name: server.to_owned(),
-            fingerprint: entry.spec.fingerprint.clone(),
-            cache: self.0.cache.clone(),
-            backend: entry.spec.backend.clone(),
-            config: RelayConfig {
-                exclusive: entry.spec.share == Share::Session,
-                shared: entry.spec.share == Share::All,
-                roots: entry.spec.roots.clone(),
-                in_flight: entry.spec.limits.in_flight,
-            },
-            limits: entry.spec.limits,
-        });
+        let instance = self.new_instance(server, &entry.spec);
         entry.instances.insert(owner, instance.clone());
         Ok(instance)
+    }
+
+    fn new_instance(&self, server: &str, spec: &ServerSpec) -> Arc<Instance> {
+        Instance::new(InstanceSpec {
+            name: server.to_owned(),
+            fingerprint: spec.fingerprint.clone(),
+            cache: self.0.cache.clone(),
+            backend: spec.backend.clone(),
+            config: RelayConfig {
+                exclusive: spec.share == Share::Session,
+                shared: spec.share == Share::All,
+                roots: spec.roots.clone(),
+                in_flight: spec.limits.in_flight,
+            },
+            limits: spec.limits,
+        })
+    }
+
+    /// New instances in place of others, whose clients they take over.
+    fn successors(
+        &self,
+        server: &str,
+        spec: &ServerSpec,
+        old: &HashMap<String, Arc<Instance>>,
+    ) -> HashMap<String, Arc<Instance>> {
+        let successor = |old: &Arc<Instance>| {
+            let new = self.new_instance(server, spec);
+            new.succeed(old);
+            new
+        };
+        old.iter().map(|(owner, old)| (owner.clone(), successor(old))).collect()
+    }
+
+    /// The owner of a caller's instance; empty if everybody shares it.
+    fn owner(spec: &ServerSpec, caller: &Caller) -> String {
+        match spec.share {
+            Share::All => String::new(),
+            Share::Caller => caller.name.clone(),
+            Share::Session => format!("{} {}", caller.name, caller.session),
+        }
+    }
+
+    /// A caller's instance, if there is one.
+    fn existing_instance(&self, server: &str, caller: &Caller) -> Option<Arc<Instance>> {
+        let servers = self.servers();
+        let entry = servers.get(server)?;
+        entry.instances.get(&Self::owner(&entry.spec, caller)).cloned()
     }
 
     /// Ends the instances that a client's session had for itself.
@@ -256,7 +322,9 @@ impl Gateway {
     pub fn restart(&self, server: &str) -> bool {
         let mut servers = self.servers();
         let Some(entry) = servers.get_mut(server) else { return false };
-        for instance in std::mem::take(&mut entry.instances).into_values() {
+        let successors = self.successors(server, &entry.spec, &entry.instances);
+        for instance in std::mem::replace(&mut entry.instances, successors).into_values() {
+            instance.mark_retired();
             tokio::spawn(async move { instance.retire().await });
         }
         true
@@ -328,22 +396,38 @@ impl ClientHandle {
             self.join(&session);
             let response = session.request(self.id, id.clone(), method, text)?;
             let mut call =
-                Call { session, client: self.id, id, why: Some("the client disconnected") };
+                PendingCall { session, client: self.id, id: id.clone(), why: Some(DISCONNECTED) };
             let Some(answered) = instance.timeouts().timeout(limit, response).await else {
-                call.why = Some("it timed out");
+                call.why = Some(TIMED_OUT);
                 let message = format!("`{}` did not answer within {limit:?}", self.name);
                 return Err(GatewayError::new(GatewayErrorKind::Timeout, message));
             };
             call.why = None;
             match answered {
-                Ok(Ok(response)) => return Ok(response),
+                Some(Ok(response)) => return Ok(response),
                 // The probe ended it before it saw the request; its successor is not probed.
-                Ok(Err(returned)) => text = returned,
-                Err(_) => break,
+                Some(Err(returned)) => text = returned,
+                None => break,
             }
         }
         let message = format!("`{}` ended before it answered", self.name);
         Err(GatewayError::new(GatewayErrorKind::Ended, message))
+    }
+
+    /// Begins a usual call of a tool if its server is running and nothing about it is unusual.
+    pub(crate) fn begin_usual(&self, call: &UsualRequest<'_>) -> Option<UsualCall> {
+        let Binding { instance, in_flight } = self.binding().ok()?;
+        let guard = instance.count(&in_flight).ok()?;
+        let session = instance.running()?;
+        self.join(&session);
+        let response = session.begin_usual(self.id, call)?;
+        let id = call.id.clone();
+        Some(UsualCall {
+            response,
+            timeout: instance.limits().call_timeout,
+            call: PendingCall { session, client: self.id, id, why: Some(DISCONNECTED) },
+            _guard: guard,
+        })
     }
 
     /// Forwards a notification, or a response to a request that the server sent to this client.
@@ -366,7 +450,9 @@ impl ClientHandle {
     fn join(&self, session: &Session) {
         let mut joined = self.joined();
         if joined.as_ref().is_none_or(|old| !old.is(session)) {
-            session.join(self.id, &self.caller.name, self.notifier.clone());
+            // Without a session, a client cannot send the response to a request.
+            let can_respond = !self.caller.session.is_empty();
+            session.join(self.id, &self.caller.name, can_respond, self.notifier.clone());
             *joined = Some(session.clone());
         }
     }
@@ -378,25 +464,71 @@ impl ClientHandle {
 
 impl Drop for ClientHandle {
     fn drop(&mut self) {
-        if let Some(session) = self.joined().take() {
-            session.leave(self.id);
+        let Some(session) = self.joined().take() else { return };
+        session.leave(self.id);
+        // A successor of the server it joined may have taken it over.
+        let instance = self.binding.lock().unwrap_or_else(PoisonError::into_inner).instance.clone();
+        if instance.is_retired()
+            && let Some(successor) = self.gateway.existing_instance(&self.name, &self.caller)
+        {
+            successor.leave(self.id);
         }
+        instance.leave(self.id);
     }
 }
 
+/// Why a call is cancelled on its server.
+const DISCONNECTED: &str = "the client disconnected";
+const TIMED_OUT: &str = "it timed out";
+
 /// A call in flight.
-struct Call<'a> {
+struct PendingCall {
     session: Session,
     client: ClientId,
-    id: &'a Id,
+    id: Id,
     /// The reason for cancelling it, until it is answered.
     why: Option<&'static str>,
 }
 
-impl Drop for Call<'_> {
+impl Drop for PendingCall {
     fn drop(&mut self) {
         if let Some(why) = self.why {
-            self.session.cancel(self.client, self.id, why);
+            self.session.cancel(self.client, &self.id, why);
         }
+    }
+}
+
+/// A usual call in flight. Dropping it before it is answered cancels it.
+pub struct UsualCall {
+    response: CallReceiver,
+    timeout: Duration,
+    call: PendingCall,
+    _guard: CallGuard,
+}
+
+impl UsualCall {
+    /// What the server says about it.
+    pub(crate) fn poll(&mut self, context: &Context<'_>) -> Poll<Said> {
+        self.response.poll_said(context)
+    }
+
+    /// How long it may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// The client's id of it.
+    pub(crate) fn id(&self) -> &Id {
+        &self.call.id
+    }
+
+    /// It is over: nothing is left to be cancelled.
+    pub(crate) fn answered(&mut self) {
+        self.call.why = None;
+    }
+
+    /// It takes too long.
+    pub(crate) fn timed_out(&mut self) {
+        self.call.why = Some(TIMED_OUT);
     }
 }

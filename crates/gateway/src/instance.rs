@@ -12,9 +12,10 @@ use tokio::time::Instant;
 
 use crate::backend::Backend;
 use crate::cache::ServerCache;
+use crate::call_slot::CallSender;
 use crate::error::{GatewayError, GatewayErrorKind};
-use crate::relay::{Eras, Ids, Relay, RelayConfig};
-use crate::session::{ResponseSender, Session, SessionState};
+use crate::relay::{ClientId, Eras, Ids, Relay, RelayConfig};
+use crate::session::{Session, SessionMember, SessionState};
 use crate::settings::ServerLimits;
 use crate::timeout_pool::TimeoutPool;
 
@@ -62,6 +63,8 @@ pub(crate) struct Instance {
     timeouts: TimeoutPool,
     /// Calls in flight per caller, over all of its connections.
     callers: Mutex<HashMap<String, Weak<AtomicUsize>>>,
+    /// Clients of the last session, for the next one.
+    members: Mutex<Vec<SessionMember>>,
 }
 
 /// Counts a call in flight for its caller until it is dropped.
@@ -144,13 +147,38 @@ impl ServerStatus {
             last_error: None,
         }
     }
+
+    /// The status of a server that cannot be started.
+    pub(crate) fn failed(fault: &str) -> Self {
+        let last_error = Some(fault.to_owned());
+        Self { state: ServerState::Failed, last_error, ..Self::asleep() }
+    }
 }
 
 impl Instance {
     pub(crate) fn new(spec: InstanceSpec) -> Arc<Self> {
         let (state, history) = (watch::Sender::new(InstanceState::Asleep), Mutex::default());
         let (retired, timeouts) = (AtomicBool::new(false), TimeoutPool::default());
-        Arc::new(Self { spec, state, history, retired, timeouts, callers: Mutex::default() })
+        let (callers, members) = Default::default();
+        Arc::new(Self { spec, state, history, retired, timeouts, callers, members })
+    }
+
+    /// Takes over the clients of an instance that is being replaced.
+    pub(crate) fn succeed(&self, old: &Self) {
+        let members = match &*old.state.borrow() {
+            InstanceState::Running(session) => session.members(),
+            _ => old.members().clone(),
+        };
+        *self.members() = members;
+    }
+
+    /// Removes a client.
+    pub(crate) fn leave(&self, client: ClientId) {
+        let mut members = self.members();
+        members.retain(|(member, _)| member.client != client);
+        if let InstanceState::Running(session) = &*self.state.borrow() {
+            session.leave(client);
+        }
     }
 
     pub(crate) fn limits(&self) -> &ServerLimits {
@@ -159,6 +187,14 @@ impl Instance {
 
     pub(crate) fn timeouts(&self) -> &TimeoutPool {
         &self.timeouts
+    }
+
+    /// The session, if it is running.
+    pub(crate) fn running(&self) -> Option<Session> {
+        match &*self.state.borrow() {
+            InstanceState::Running(session) if session.is_running() => Some(session.clone()),
+            _ => None,
+        }
     }
 
     /// The running session; starts one if there is none. Callers that arrive during a start wait
@@ -223,7 +259,12 @@ impl Instance {
         };
         let InstanceSpec { name, limits, .. } = &self.spec;
         let session = Session::start(name, channel, limits.message_bytes, self.relay(ids));
-        self.state.send_replace(InstanceState::Running(session.clone()));
+        {
+            // Under the lock, so that no client can leave in between and be forgotten.
+            let mut members = self.members();
+            session.adopt(std::mem::take(&mut members));
+            self.state.send_replace(InstanceState::Running(session.clone()));
+        }
         if self.is_retired() {
             session.end("the server was removed").await;
         }
@@ -248,6 +289,10 @@ impl Instance {
         };
         self.history().eras = session.eras();
         self.store_handshake(&session);
+        {
+            let mut members = self.members();
+            *members = session.members();
+        }
         match ended {
             // Requests that waited for the handshake are repeated on the next session, which skips
             // the probe.
@@ -275,7 +320,7 @@ impl Instance {
     }
 
     /// The relay of the next session, with what is known from earlier ones.
-    fn relay(&self, ids: Ids) -> Relay<ResponseSender> {
+    fn relay(&self, ids: Ids) -> Relay<CallSender> {
         let mut history = self.history();
         if history.starts == 0 {
             history.eras = self.cached_eras();
@@ -319,8 +364,9 @@ impl Instance {
         let mut history = self.history();
         history.last_error = Some(error.message.clone());
         let pause = FIRST_PAUSE.saturating_mul(1 << history.failures.min(16)).min(LONGEST_PAUSE);
-        // A single failure may be bad luck: the next call retries immediately.
-        let pause = if history.failures == 0 { Duration::ZERO } else { pause };
+        // A single failure may be bad luck: the next call retries immediately. So does one that costs nothing.
+        let retries_at_once = history.failures == 0 || self.spec.backend.fault().is_some();
+        let pause = if retries_at_once { Duration::ZERO } else { pause };
         history.failures += 1;
         drop(history);
         let message = match pause.is_zero() {
@@ -420,6 +466,10 @@ impl Instance {
             noise: session.map_or(0, Session::noise),
             last_error: history.last_error.clone(),
         }
+    }
+
+    fn members(&self) -> MutexGuard<'_, Vec<SessionMember>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn history(&self) -> MutexGuard<'_, History> {

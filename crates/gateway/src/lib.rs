@@ -7,6 +7,7 @@
 mod ambiguous;
 pub mod backend;
 mod cache;
+mod call_slot;
 mod catalogue;
 #[cfg(test)]
 #[path = "../../../fuzz/checks/gateway.rs"]
@@ -17,6 +18,7 @@ mod filter;
 mod gateway;
 pub mod http;
 mod instance;
+mod json_scan;
 mod lines;
 mod names;
 mod queue;

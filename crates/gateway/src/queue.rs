@@ -59,6 +59,25 @@ impl Queue {
         }
     }
 
+    /// Adds a message in parts as one line, unless more than `most` bytes would wait.
+    pub(crate) fn push_parts(&self, parts: &[&[u8]], most: usize) -> bool {
+        let mut state = self.lock();
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        if state.closed || state.next.bytes.len() + state.taken + length > most {
+            return false;
+        }
+        let first = state.next.bytes.is_empty();
+        for part in parts {
+            patterm_wire::line::append(part, &mut state.next.bytes);
+        }
+        state.next.bytes.push(b'\n');
+        drop(state);
+        if first {
+            self.wake.notify_one();
+        }
+        true
+    }
+
     /// Bytes that are waiting to be written.
     pub(crate) fn bytes(&self) -> usize {
         let state = self.lock();

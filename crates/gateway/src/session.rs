@@ -2,20 +2,22 @@
 //! what they mean. A session outlives its clients.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use patterm_wire::{Id, Message};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::backend::{Channel, ServerControl};
+use crate::call_slot::{CallReceiver, CallSender, call_slot};
 use crate::error::{GatewayError, GatewayErrorKind};
 use crate::lines::Lines;
 use crate::queue::{Batch, Queue};
-use crate::relay::{ClientId, ClientRequest, Era, Eras, Output, Relay, UpstreamId};
+use crate::relay::{ClientId, ClientRequest, Era, Eras, Member, Output, Relay, UpstreamId};
 
 /// A server that does not know `server/discover` answers the probe immediately or never. This is
 /// shorter than the wait for a list of tools, so that the first list is complete.
@@ -57,6 +59,17 @@ pub struct Notification {
     pub text: String,
 }
 
+/// A usual call of a tool. Only this crate can begin one.
+pub struct UsualRequest<'a> {
+    pub(crate) id: &'a Id,
+    pub(crate) era: Era,
+    pub(crate) text: &'a [u8],
+    /// The positions of its id and its progress token in its text.
+    pub(crate) id_span: Range<usize>,
+    pub(crate) token_span: Option<Range<usize>>,
+    pub(crate) started: std::time::Instant,
+}
+
 /// The state of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionState {
@@ -92,14 +105,14 @@ struct Inner {
     began: Instant,
 }
 
-/// Receives the response, or the request itself if no server saw it.
-pub(crate) type ResponseSender = oneshot::Sender<Result<Vec<u8>, String>>;
+/// A client, and where its notifications go.
+pub(crate) type SessionMember = (Member, mpsc::Sender<Notification>);
 
 struct RelayState {
-    relay: Relay<ResponseSender>,
+    relay: Relay<CallSender>,
     notifiers: HashMap<ClientId, mpsc::Sender<Notification>>,
     /// A reused buffer, empty between calls.
-    outputs: Vec<Output<ResponseSender>>,
+    outputs: Vec<Output<CallSender>>,
 }
 
 impl Session {
@@ -108,7 +121,7 @@ impl Session {
         name: &str,
         channel: Channel,
         message_limit: usize,
-        relay: Relay<ResponseSender>,
+        relay: Relay<CallSender>,
     ) -> Self {
         let Channel { input, output, errors, pid, control } = channel;
         let session = Self(Arc::new(Inner {
@@ -183,11 +196,13 @@ impl Session {
         self.0.began.elapsed()
     }
 
-    /// How long it has been unused; zero while a call is in flight.
+    /// How long it has been unused; zero while a call is in flight or a client is subscribed.
     pub(crate) fn idle(&self) -> Duration {
-        if self.in_flight() > 0 {
+        let state = self.lock();
+        if state.relay.in_flight() > 0 || state.relay.has_subscribers() {
             return Duration::ZERO;
         }
+        drop(state);
         let last_used_ms = Duration::from_millis(self.0.last_used_ms.load(Ordering::Relaxed));
         self.0.began.elapsed().saturating_sub(last_used_ms)
     }
@@ -197,11 +212,29 @@ impl Session {
         &self,
         client: ClientId,
         caller: &str,
+        can_respond: bool,
         notifier: mpsc::Sender<Notification>,
     ) {
         let mut state = self.lock();
         state.notifiers.insert(client, notifier);
-        state.relay.join(client, caller);
+        state.relay.join(client, caller, can_respond);
+    }
+
+    /// Takes over the clients of an earlier session, before any request.
+    pub(crate) fn adopt(&self, members: Vec<SessionMember>) {
+        let mut state = self.lock();
+        for (member, notifier) in members {
+            state.notifiers.insert(member.client, notifier);
+            state.relay.adopt([member]);
+        }
+    }
+
+    /// Its clients, for the next session.
+    pub(crate) fn members(&self) -> Vec<SessionMember> {
+        let state = self.lock();
+        let notifier = |member: &Member| state.notifiers.get(&member.client).cloned();
+        let members = state.relay.members().into_iter();
+        members.filter_map(|member| notifier(&member).map(|to| (member, to))).collect()
     }
 
     /// Removes a client.
@@ -218,7 +251,7 @@ impl Session {
         id: Id,
         method: &str,
         text: String,
-    ) -> Result<oneshot::Receiver<Result<Vec<u8>, String>>, GatewayError> {
+    ) -> Result<CallReceiver, GatewayError> {
         self.touch();
         if self.0.queue.bytes() + text.len() > QUEUE_BYTES {
             let message = format!(
@@ -228,11 +261,44 @@ impl Session {
             );
             return Err(GatewayError::new(GatewayErrorKind::Limit, message));
         }
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = call_slot(false);
         let era = Era::of(&text);
         let request = ClientRequest { client, id, method: method.to_owned(), text, era, reply };
         self.with(|relay| relay.request(request));
         Ok(answer)
+    }
+
+    /// Sends a usual call of a tool, unless something about it is unusual now.
+    pub(crate) fn begin_usual(
+        &self,
+        client: ClientId,
+        call: &UsualRequest<'_>,
+    ) -> Option<CallReceiver> {
+        let UsualRequest { id, era, text, id_span, token_span, started } = call;
+        let token = match token_span {
+            Some(span) => Some(std::str::from_utf8(text.get(span.clone())?).ok()?),
+            None => None,
+        };
+        self.touch_at((*started).into());
+        let (reply, answer) = call_slot(true);
+        let mut state = self.lock();
+        let upstream = state.relay.begin_usual(client, id, *era, token, reply)?;
+        let number = upstream.0.to_string();
+        let mut spans = [Some(id_span), token_span.as_ref()];
+        spans.sort_unstable_by_key(|span| span.map(|span| span.start));
+        let (mut parts, mut count, mut from) = ([&[] as &[u8]; 5], 0, 0);
+        for span in spans.into_iter().flatten() {
+            parts[count] = &text[from..span.start];
+            parts[count + 1] = number.as_bytes();
+            (count, from) = (count + 2, span.end);
+        }
+        parts[count] = &text[from..];
+        if !self.0.queue.push_parts(&parts[..=count], QUEUE_BYTES) {
+            // The general way says why.
+            state.relay.take_back(upstream);
+            return None;
+        }
+        Some(answer)
     }
 
     /// Forwards a client's notification, or its response to a request of the server.
@@ -258,12 +324,17 @@ impl Session {
     }
 
     fn touch(&self) {
-        let now = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.0.last_used_ms.store(now, Ordering::Relaxed);
+        self.touch_at(Instant::now());
+    }
+
+    fn touch_at(&self, now: Instant) {
+        let used = now.saturating_duration_since(self.0.began);
+        let used = u64::try_from(used.as_millis()).unwrap_or(u64::MAX);
+        self.0.last_used_ms.store(used, Ordering::Relaxed);
     }
 
     /// Runs `work` on the relay and carries out what follows from it, under one lock.
-    fn with(&self, work: impl FnOnce(&mut Relay<ResponseSender>)) {
+    fn with(&self, work: impl FnOnce(&mut Relay<CallSender>)) {
         let mut state = self.lock();
         let before = state.relay.pending_handshake();
         work(&mut state.relay);
@@ -284,11 +355,20 @@ impl Session {
                 Output::WriteInitialized(line) => self.0.queue.push(&line, true),
                 // If the receiver is gone, its client has just left.
                 Output::Answer(to, body) => {
-                    let _ = to.send(Ok(body));
-                    self.0.answered.notify_waiters();
+                    to.respond(Ok(body));
+                    if state.relay.in_flight() == 0 {
+                        self.0.answered.notify_waiters();
+                    }
                 }
-                Output::Return(to, text) => drop(to.send(Err(text))),
-                Output::Notify { client, request_id, text } => {
+                Output::Return(to, text) => to.respond(Err(text)),
+                Output::Notify { client, request_id, mut text } => {
+                    let call = request_id.as_ref().and_then(|id| state.relay.reply_to(client, id));
+                    if let Some(call) = call {
+                        match call.notify(text) {
+                            Ok(()) => continue,
+                            Err(returned) => text = returned,
+                        }
+                    }
                     let notifier = state.notifiers.get(&client);
                     if notifier
                         .is_some_and(|to| to.try_send(Notification { request_id, text }).is_err())
@@ -421,8 +501,6 @@ impl Session {
         if first {
             self.with(|relay| relay.close(&error, by_probe));
             self.0.queue.close();
-            // Clients see the end of their notifications.
-            self.lock().notifiers.clear();
         }
     }
 

@@ -97,8 +97,13 @@ async fn run_script(
     log: Arc<ServerLog>,
 ) {
     let mut lines = BufReader::new(input).lines();
+    // An answer that is sent after the next message.
+    let mut held: Option<Value> = None;
     while let Ok(Some(client)) = lines.next_line().await {
         let message: Value = serde_json::from_str(&client).unwrap();
+        if let Some(held) = held.take() {
+            output.write_all(format!("{held}\n").as_bytes()).await.unwrap();
+        }
         log.messages.lock().unwrap().push(message.clone());
         log.wake.notify_waiters();
         let result = match (message["method"].as_str(), message["params"]["name"].as_str()) {
@@ -111,13 +116,30 @@ async fn run_script(
                 return;
             }
             (Some("tools/call"), Some("hang")) => continue,
-            (Some("tools/call"), Some("progress")) => {
+            (Some("tools/call"), Some(name @ ("progress" | "later"))) => {
                 let token = &message["params"]["_meta"]["progressToken"];
                 let params = json!({"progressToken": token, "progress": 1});
                 let notification =
                     json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
                 output.write_all(format!("{notification}\n").as_bytes()).await.unwrap();
+                if name == "later" {
+                    let result = json!({"done": true});
+                    held = Some(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}));
+                    continue;
+                }
                 json!({"done": true})
+            }
+            (Some("resources/subscribe"), _) => json!({}),
+            (Some("tools/call"), Some("announce")) => {
+                let of = &message["params"]["of"];
+                let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"of": of}});
+                output.write_all(format!("{changed}\n").as_bytes()).await.unwrap();
+                json!({})
+            }
+            (Some("tools/call"), Some("update")) => {
+                let updated = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "a:b"}});
+                output.write_all(format!("{updated}\n").as_bytes()).await.unwrap();
+                json!({})
             }
             (Some("tools/call"), Some("babble")) => {
                 output.write_all(b"debug: here\n").await.unwrap();
@@ -392,4 +414,32 @@ async fn output_that_is_not_protocol_is_counted_and_ignored() {
     assert_eq!(call_tool(&client, 1, "babble").await["result"], json!({}));
     assert_eq!(call_tool(&client, 2, "x").await["result"]["of"], 2);
     assert_eq!(harness.gateway.status()[0].2.noise, 1);
+}
+
+#[tokio::test]
+async fn a_client_that_only_listens_survives_the_restart_of_its_server() {
+    let harness = Harness::new(Share::All, ServerLimits::default());
+    let caller = |name: &str| Caller { name: name.into(), session: "1".into() };
+    let (listener, mut notifications) =
+        harness.gateway.connect("played", &caller("listener")).unwrap();
+    let subscribe = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "a:b"}});
+    let id = Id::from_number(1);
+    listener.request(&id, "resources/subscribe", subscribe.to_string()).await.unwrap();
+    let other = harness.client("other");
+    call_tool(&other, 1, "die").await;
+    // By the next call, after a crash, and by a restart on request.
+    for (starts, name) in [(2, "after its death"), (3, "on request")] {
+        if starts == 3 {
+            assert!(harness.gateway.restart("played"));
+        }
+        call_tool(&other, 2, "update").await;
+        assert_eq!(
+            (harness.starts(), harness.log.count("resources/subscribe")),
+            (starts, starts as usize)
+        );
+        let told = notifications.recv().await.unwrap();
+        assert!(told.text.contains("notifications/resources/updated"), "{name}: {}", told.text);
+    }
+    drop(listener);
+    harness.log.until(|log| log.count("resources/unsubscribe") == 1).await;
 }

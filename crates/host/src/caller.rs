@@ -1,4 +1,4 @@
-//! Who calls a tool.
+//! The callers of tools.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,26 +6,26 @@ use serde::Serialize;
 use crate::host::Host;
 use patterm_panes::process::ProcessId;
 
-/// Who is at the other end of a connection.
+/// The peer of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {
-    /// Someone without an identity: a script, a client outside patterm.
+    /// A caller without an identity: a script, or a client outside patterm.
     External,
-    /// The person, by the TUI or a verb; may do what an external caller may.
+    /// A person, through the TUI or a verb; has the rights of an external caller.
     Person,
-    /// A client over HTTP, by the name of its token; may do what an external caller may.
+    /// An HTTP client, by the name of its token; has the rights of an external caller.
     Token(String),
     /// The agent that runs in this process entry.
     Process(ProcessId),
-    /// A caller without a token in an agent's pane, or in a pane that the agent started: it may do what
-    /// this process may, and what it starts becomes a child of it.
+    /// A caller without a token in an agent's pane, or in a pane that the agent started: it
+    /// has the rights of this process, which becomes the parent of everything it starts.
     Inside(ProcessId),
-    /// A caller in another project's pane that may be an agent; may do what an external caller may,
-    /// but what it starts does not count as a person's.
+    /// A caller in another project's pane that may be an agent; has the rights of an
+    /// external caller, but the processes it starts do not count as a person's.
     Elsewhere,
 }
 
-/// A caller's place among the agents.
+/// A caller's place in the tree of agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -33,12 +33,12 @@ pub enum Role {
     Orchestrator,
     /// An agent that another agent started.
     SubAgent,
-    /// No agent of this project.
+    /// Not an agent of this project.
     External,
 }
 
 impl Caller {
-    /// The process it runs in; `None` for those outside.
+    /// The process it runs in; `None` for outside callers.
     pub fn process(&self) -> Option<&ProcessId> {
         match self {
             Self::External | Self::Person | Self::Token(_) | Self::Elsewhere => None,
@@ -46,7 +46,7 @@ impl Caller {
         }
     }
 
-    /// The agent that proved by its token that it is one.
+    /// The agent that identified itself with its token.
     pub fn agent(&self) -> Option<&ProcessId> {
         match self {
             Self::Process(id) => Some(id),
@@ -54,12 +54,12 @@ impl Caller {
         }
     }
 
-    /// Whether what it starts at the top of the project counts as a person's.
+    /// Whether the top-level processes it starts count as a person's.
     pub(crate) fn is_human_origin(&self) -> bool {
         matches!(self, Self::External | Self::Person)
     }
 
-    /// Whether the identity this caller came with is still good.
+    /// Whether the identity of this caller is still valid.
     pub fn is_known(&self, host: &Host) -> bool {
         let known = |id| host.identities.has(id) && host.panes.processes.get(id).is_some();
         match self {
@@ -69,7 +69,7 @@ impl Caller {
         }
     }
 
-    /// The caller's place among the agents.
+    /// The caller's place in the tree of agents.
     pub fn role(&self, host: &Host) -> Role {
         match self.process().and_then(|id| host.panes.processes.get(id)) {
             None => Role::External,

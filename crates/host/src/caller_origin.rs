@@ -1,6 +1,6 @@
 //! Where a caller runs: outside all panes, in a person's pane, or in a pane where agents type. A process
-//! in an agent's pane acts as that agent, whatever it claims; what only people may do is refused to a
-//! caller that cannot be located.
+//! in an agent's pane acts as that agent, whatever it claims; actions reserved for people are refused to
+//! a caller that cannot be located.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -23,7 +23,7 @@ use patterm_panes::{Panes, is_of_agents};
 use patterm_store::project::Project;
 use patterm_store::state::StateDir;
 
-/// The request with which another project's server asks in whose pane here a process runs.
+/// The request with which another project's server asks in whose pane a process runs here.
 #[derive(Debug)]
 pub(crate) enum LocateProcess {}
 
@@ -33,11 +33,11 @@ impl Method for LocateProcess {
     type Result = PlaceResult;
 }
 
-/// A program may connect before its pane is in the table: how long the table is checked again.
+/// A program may connect before its pane is in the table: how long to retry the lookup.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// And this often.
-const LOOK_PAUSE: Duration = Duration::from_millis(10);
+/// How often to retry it.
+const LOOKUP_PAUSE: Duration = Duration::from_millis(10);
 
 /// How many command lines are read, and how many other servers asked, at once. Either may hang on a
 /// stuck process, and must not use up all blocking threads.
@@ -48,7 +48,7 @@ static ASKING: Semaphore = Semaphore::const_new(PLACED_AT_ONCE);
 /// How many nested panes of other projects a person may call from: each of their servers is asked.
 const MOST_KEEPERS: usize = 8;
 
-/// Size limit of another server's answer to `patterm/place`: it is one word.
+/// Size limit of another server's response to `patterm/place`, which is one word.
 const ANSWER_BYTES: usize = 4 << 10;
 
 /// The parameters of `patterm/place`: a process and its ancestors.
@@ -85,7 +85,7 @@ pub(crate) enum CallerOrigin {
     Person,
     /// In a pane where agents type: the nearest agent, or else the pane itself.
     Agents(ProcessId),
-    /// Where it need not be a person: in an agent's pane of another project, in a container.
+    /// Where it may not be a person: in an agent's pane of another project, or in a container.
     Elsewhere,
     /// The process ended before it could be located, or runs in an unknown pane.
     Nowhere,
@@ -171,8 +171,8 @@ impl Origins {
         Self { panes, key: project.key().to_owned() }
     }
 
-    /// Begins to look up where a process runs. In an agent's pane nothing nearer counts, so that no
-    /// command line needs to be read.
+    /// Begins to look up where a process runs. In an agent's pane nothing nearer counts, so no command
+    /// line needs to be read.
     pub(crate) fn begin_lookup(&self, peer: Peer) -> OriginLookup {
         let line = match peer {
             Peer::Hidden => return OriginLookup::Done(CallerOrigin::Elsewhere),
@@ -188,10 +188,10 @@ impl Origins {
 
     async fn locate(&self, line: &[i32]) -> CallerOrigin {
         let above = line.to_owned();
-        let keepers = within_patience(&READING, move || EnclosingKeeper::all_around(&above)).await;
+        let keepers = within_patience(&READING, move || EnclosingKeeper::all_above(&above)).await;
         let Some(keepers) = keepers else { return CallerOrigin::Nowhere };
         let (ours, others): (Vec<_>, Vec<_>) =
-            keepers.into_iter().partition(|around| around.key == self.key);
+            keepers.into_iter().partition(|keeper| keeper.key == self.key);
         let pane = match self.known_pane(line).await {
             Some(PaneOwner::Agents(id)) => return CallerOrigin::Agents(id),
             None if !ours.is_empty() || self.is_kept(line) => return CallerOrigin::Nowhere,
@@ -211,7 +211,7 @@ impl Origins {
         let above = line.to_owned();
         let asked = move || {
             let deadline = Instant::now() + PATIENCE;
-            others.iter().all(|around| is_person_in(around, &above, deadline) == Some(true))
+            others.iter().all(|keeper| is_person_in(keeper, &above, deadline) == Some(true))
         };
         match within_patience(&ASKING, asked).await {
             Some(true) => CallerOrigin::Person,
@@ -222,7 +222,7 @@ impl Origins {
     /// Whether a process outside all panes may have been left behind by an agent's pane: if the pane's
     /// init was killed after its keeper, no ancestor of the process shows where it came from. It was
     /// not if its terminal is not a pane's, or if it has an ancestor that is older than the pane and
-    /// not an ancestor of this server: what was left behind is reparented to those only.
+    /// not an ancestor of this server: such a process is only reparented to those.
     async fn may_be_left_behind(&self, line: &[i32]) -> bool {
         let Some(since) = self.panes.left_behind_since() else { return false };
         let above = line.to_owned();
@@ -253,7 +253,7 @@ impl Origins {
             if pane.is_some() || !self.is_kept(line) || Instant::now() >= deadline {
                 return pane;
             }
-            tokio::time::sleep(LOOK_PAUSE).await;
+            tokio::time::sleep(LOOKUP_PAUSE).await;
         }
     }
 
@@ -298,10 +298,10 @@ async fn within_patience<T: Send + 'static>(
 }
 
 /// Asks another project's server whether a process runs in a person's pane there.
-fn is_person_in(around: &EnclosingKeeper, line: &[i32], deadline: Instant) -> Option<bool> {
-    let folders = RuntimeDir::candidates(Some(&around.keeper_socket));
-    let state = StateDir::from_env(&around.key).ok();
-    let entries = registry::find(&around.key, &folders, state.as_ref());
+fn is_person_in(keeper: &EnclosingKeeper, line: &[i32], deadline: Instant) -> Option<bool> {
+    let folders = RuntimeDir::candidates(Some(&keeper.keeper_socket));
+    let state = StateDir::from_env(&keeper.key).ok();
+    let entries = registry::find(&keeper.key, &folders, state.as_ref());
     let stream = entries.iter().find_map(|entry| runtime::connect(&entry.socket).ok().flatten())?;
     ask(stream, line, deadline).ok()
 }
@@ -310,27 +310,27 @@ fn is_person_in(around: &EnclosingKeeper, line: &[i32], deadline: Instant) -> Op
 fn ask(mut stream: UnixStream, line: &[i32], deadline: Instant) -> io::Result<bool> {
     let params = serde_json::to_string(&PlaceParams { line: line.to_owned() })?;
     let request = reply::request(&Id::from_number(1), LocateProcess::NAME, Some(&params));
-    let mut asked = Vec::new();
-    Framing::Newline.encode(&request, &mut asked);
+    let mut message = Vec::new();
+    Framing::Newline.encode(&request, &mut message);
     stream.set_write_timeout(Some(left_until(deadline)?))?;
-    stream.write_all(&asked)?;
-    let mut said = Vec::new();
+    stream.write_all(&message)?;
+    let mut response = Vec::new();
     let mut piece = [0; 1024];
     let end = loop {
-        if let Some(end) = memchr::memchr(b'\n', &said) {
+        if let Some(end) = memchr::memchr(b'\n', &response) {
             break end;
         }
-        if said.len() > ANSWER_BYTES {
+        if response.len() > ANSWER_BYTES {
             return Err(io::ErrorKind::InvalidData.into());
         }
         stream.set_read_timeout(Some(left_until(deadline)?))?;
         match stream.read(&mut piece)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            bytes => said.extend_from_slice(&piece[..bytes]),
+            bytes => response.extend_from_slice(&piece[..bytes]),
         }
     };
-    let mut said: serde_json::Value = serde_json::from_slice(&said[..end])?;
-    Ok(serde_json::from_value::<PlaceResult>(said["result"].take())?.person)
+    let mut response: serde_json::Value = serde_json::from_slice(&response[..end])?;
+    Ok(serde_json::from_value::<PlaceResult>(response["result"].take())?.person)
 }
 
 fn left_until(deadline: Instant) -> io::Result<Duration> {
@@ -351,34 +351,34 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_answers_without_end_is_not_listened_to_without_end() {
+    fn reading_an_endless_response_of_another_server_stops() {
         let error = asked_of(|mut stream| while stream.write_all(&[b'x'; 1024]).is_ok() {});
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]
-    fn the_answer_of_another_server() {
-        let said = |text: &'static str| {
+    fn the_response_of_another_server_is_parsed() {
+        let parsed = |text: &'static str| {
             asked_of(move |mut stream| {
                 let mut request = [0; 1];
                 stream.read_exact(&mut request).unwrap();
                 stream.write_all(text.as_bytes()).unwrap();
             })
         };
-        assert!(said("{\"id\":1,\"result\":{\"person\":true}}\n").unwrap());
-        assert!(!said("{\"id\":1,\"result\":{\"person\":false}}\n").unwrap());
-        assert!(said("{\"id\":1,\"error\":{}}\n").is_err());
-        assert!(said("{\"id\":1,\"result\":{\"person\":true}}").is_err(), "it is cut off");
+        assert!(parsed("{\"id\":1,\"result\":{\"person\":true}}\n").unwrap());
+        assert!(!parsed("{\"id\":1,\"result\":{\"person\":false}}\n").unwrap());
+        assert!(parsed("{\"id\":1,\"error\":{}}\n").is_err());
+        assert!(parsed("{\"id\":1,\"result\":{\"person\":true}}").is_err(), "it is truncated");
     }
 
     #[test]
-    fn after_its_time_no_answer_is_waited_for() {
+    fn asking_another_server_times_out() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         assert_eq!(ask(ours, &[7], Instant::now()).unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]
-    fn a_line_of_more_processes_than_can_be_is_refused() {
+    fn a_line_with_too_many_processes_is_refused() {
         let asked = |ids: usize| PlaceParams { line: vec![1; ids] };
         assert!(asked(LONGEST_LINE).check().is_ok());
         let error = asked(LONGEST_LINE + 1).check().unwrap_err();

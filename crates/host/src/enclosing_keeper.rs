@@ -1,5 +1,5 @@
-//! In whose pane a process runs, by what the kernel says: of this project, of another one, or of none.
-//! Every init is a fork of its keeper, so that its command line names the project.
+//! The pane in which a process runs, according to the kernel: of this project, of another one,
+//! or of none. Every init is a fork of its keeper, so its command line names the project.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use patterm_panes::tree;
 use patterm_store::private::own_uid;
 use patterm_store::project::is_key;
 
-/// The keeper whose pane a process runs in.
+/// The keeper in whose pane a process runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnclosingKeeper {
     /// The project's key.
@@ -18,28 +18,28 @@ pub struct EnclosingKeeper {
 }
 
 impl EnclosingKeeper {
-    /// Those of this process.
+    /// The nearest keeper above this process.
     #[must_use]
     pub fn of_this_process() -> Option<Self> {
         let own = i32::try_from(std::process::id()).ok()?;
-        Self::all_around(&tree::line_of(own)?).into_iter().next()
+        Self::all_above(&tree::line_of(own)?).into_iter().next()
     }
 
-    /// All keepers above the first of these processes, the others being above it; the nearest first.
-    /// A command line is what its process chose: one that names a keeper can only add to what is above
-    /// it, and takes nothing away.
-    pub(crate) fn all_around(line: &[i32]) -> Vec<Self> {
+    /// All keepers above a process, given with its ancestors, nearest first. A process
+    /// chooses its own command line: one that poses as a keeper can only add to its
+    /// ancestors' keepers, not hide them.
+    pub(crate) fn all_above(line: &[i32]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
-        for around in line.iter().skip(1).filter_map(|pid| Self::kept_by(*pid)) {
-            if !all.contains(&around) {
-                all.push(around);
+        for keeper in line.iter().skip(1).filter_map(|pid| Self::of_process(*pid)) {
+            if !all.contains(&keeper) {
+                all.push(keeper);
             }
         }
         all
     }
 
-    /// The project that a process keeps panes of, or is the init of a pane of.
-    fn kept_by(pid: i32) -> Option<Self> {
+    /// The keeper that a process is, or whose init it is.
+    fn of_process(pid: i32) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         let process = PathBuf::from(format!("/proc/{pid}"));
         let ours = process.metadata().is_ok_and(|found| found.uid() == own_uid());
@@ -52,10 +52,11 @@ impl EnclosingKeeper {
     }
 }
 
-/// The keeper with this socket, if it is suspended. Its inits have its command line, but are below it.
+/// The keeper with this socket, if it is suspended. Its inits have the same command line, but
+/// it is their parent.
 pub(crate) fn suspended_keeper(socket: &Path) -> Option<i32> {
     let keeps = |pid: i32| {
-        EnclosingKeeper::kept_by(pid).is_some_and(|around| around.keeper_socket == socket)
+        EnclosingKeeper::of_process(pid).is_some_and(|keeper| keeper.keeper_socket == socket)
     };
     let pids = std::fs::read_dir("/proc")
         .ok()?
@@ -69,7 +70,7 @@ pub(crate) fn suspended_keeper(socket: &Path) -> Option<i32> {
 /// Whether a process is stopped by a signal or by a tracer.
 fn is_suspended(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name before the state is in parentheses and may hold anything.
+    // The name before the state is in parentheses and may contain anything.
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     matches!(state, Some('T' | 't'))
 }

@@ -1,4 +1,4 @@
-//! The first line of a connection that says who its caller is.
+//! The greeting: the first line of a connection, which identifies its caller.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,30 +21,30 @@ pub const GREETING_REFUSED: i64 = -32000;
 pub struct Greeting {
     /// The token, as text.
     pub patterm_identity: String,
-    /// The key of the project the caller means.
+    /// The key of the project that the caller expects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_key: Option<String>,
 }
 
-/// What the first line of a connection turned out to be.
+/// The meaning of the first line of a connection.
 #[derive(Debug, PartialEq)]
 pub(crate) enum FirstLine {
-    /// A greeting that holds: its caller.
+    /// A valid greeting, and its caller.
     From(Caller),
-    /// A greeting that does not.
+    /// An invalid greeting.
     Refused(ErrorObject),
     /// An ordinary message of an external caller.
     Message,
 }
 
-/// The one member that makes a line a greeting.
+/// The member that makes a line a greeting.
 const MARK: &str = "patterm_identity";
 
-/// How the TUI and the verbs greet: whoever has no identity may say so, and gains nothing but
-/// that messages are tagged as a person's.
+/// The greeting of the TUI and the verbs. Any caller without an identity may send it; its only
+/// effect is that messages are labelled as a person's.
 pub const PERSON: &str = r#"{"patterm_person":true}"#;
 
-/// Whether an object has that member: of whatever type, however often, among whatever others.
+/// Whether an object has that member, of any type and any number of times.
 struct Marked(bool);
 
 impl<'de> Deserialize<'de> for Marked {
@@ -70,18 +70,18 @@ impl<'de> Deserialize<'de> for Marked {
     }
 }
 
-/// Whether a line says, well or badly, that its sender has an identity. Such a sender must not go
-/// on as somebody without one.
+/// Whether a line claims an identity, even if it is malformed. Such a sender must not continue
+/// without one.
 fn is_greeting(line: &[u8]) -> bool {
     match serde_json::from_slice(line) {
         Ok(Marked(marked)) => marked,
         Err(error) if error.is_data() => false,
-        // No JSON: cut off, or with something behind it.
+        // Not valid JSON: truncated, or followed by something else.
         Err(_) => memchr::memmem::find(line, format!("\"{MARK}\"").as_bytes()).is_some(),
     }
 }
 
-/// Looks at the first line of a connection.
+/// Reads the first line of a connection.
 pub(crate) fn read(line: &[u8], host: &Host) -> FirstLine {
     if line.trim_ascii() == PERSON.as_bytes() {
         return FirstLine::From(Caller::Person);
@@ -93,7 +93,7 @@ pub(crate) fn read(line: &[u8], host: &Host) -> FirstLine {
     let Ok(greeting) = serde_json::from_slice::<Greeting>(line) else {
         return refuse(
             "malformed",
-            "it takes one object, with one `patterm_identity` and at most one `project_key`, both \
+            "it must be one object with one `patterm_identity` and at most one `project_key`, both \
              strings",
         );
     };
@@ -114,11 +114,11 @@ pub(crate) fn read(line: &[u8], host: &Host) -> FirstLine {
     }
 }
 
-/// What a process in one agent's pane is told that greets with another agent's token.
-pub(crate) fn not_theirs(token: &ProcessId, pane: &ProcessId) -> ErrorObject {
+/// The error for a process in one agent's pane that greets with another agent's token.
+pub(crate) fn wrong_token(token: &ProcessId, pane: &ProcessId) -> ErrorObject {
     let message = format!(
-        "the identity token is {token}'s, and this connection comes from a pane of {pane}'s; greet \
-         with the token of {pane}, or with none"
+        "the identity token belongs to {token}, but this connection comes from a pane of {pane}; greet \
+         with the token of {pane}, or without a token"
     );
     refusal("other_process", &message)
 }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_a_greeting_and_what_is_not() {
+    fn lines_that_are_greetings_and_lines_that_are_not() {
         for line in [
             r#"{"patterm_identity":"t"}"#,
             r#"{"a":[{}],"patterm_identity":1}"#,

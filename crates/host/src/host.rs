@@ -1,4 +1,4 @@
-//! The parts of a server, wired together: what tools and connections act on.
+//! The parts of a server, wired together, for tools and connections.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use patterm_panes::Panes;
 use patterm_panes::data_plane::Event;
 use patterm_panes::keeper_client::KeeperClient;
 use patterm_panes::process::ProcessId;
-use patterm_project::declared::Declared;
-use patterm_store::clock::now_ms;
+use patterm_project::declared::{Declared, DeclaredPolicy};
+use patterm_store::clock::Clock;
 use patterm_store::limits::Limits;
 use patterm_store::project::Project;
 use patterm_store::state::{self, StateDir, StateError};
-use patterm_timers::{Clock, Timers};
+use patterm_timers::Timers;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -28,12 +28,12 @@ use crate::shutdown::Shutdown;
 use crate::timer_texts::TimerTexts;
 use crate::web::Web;
 
-/// A project's state, by its parts.
+/// The parts of a project's server.
 #[derive(Debug)]
 pub struct Host {
-    /// The project served.
+    /// The project that it serves.
     pub project: Project,
-    /// Where this server listens.
+    /// The path of its socket.
     pub socket: PathBuf,
     /// When it started, in seconds since 1970.
     pub started_at: u64,
@@ -41,46 +41,48 @@ pub struct Host {
     pub panes: Arc<Panes>,
     /// Its agents.
     pub agents: Arc<Agents>,
-    /// Who its agents are.
+    /// The identities of its agents.
     pub identities: Arc<Identities>,
-    /// What its project file declares.
+    /// The processes that its project file declares.
     pub declared: Arc<Declared>,
     /// Its scratchpads.
     pub pads: SharedPads,
-    /// What will wake its agents.
+    /// Its timers.
     pub timers: Arc<Timers>,
-    /// How much of everything there may be.
+    /// Its limits.
     pub limits: Limits,
-    /// What is seen of its processes' activity.
+    /// The activity of its processes.
     pub(crate) activity: Arc<ProcessActivity>,
     /// Starts and ends its processes.
     pub(crate) lifecycle: Lifecycle,
-    /// Cancelled when the server is to end.
+    /// Cancelled when the server should shut down.
     pub(crate) shutdown: CancellationToken,
-    /// The next server takes over what runs.
+    /// Whether the next server takes over everything that runs.
     pub(crate) handover: AtomicBool,
-    /// How it is to end.
+    /// Performs its shutdown.
     pub(crate) ending: Arc<Shutdown>,
     /// The patterm binary.
     pub(crate) program: PathBuf,
     /// Its HTTP endpoint.
     pub(crate) web: Arc<Web>,
-    /// MCP servers that all agents use.
+    /// Its shared MCP servers.
     pub(crate) shared: Arc<Shared>,
-    /// Calls that ask views to show a process.
+    /// Requests to views to show a process.
     pub(crate) selections: Selections,
-    /// The process that a view last began to show; changed when a view ends, as well.
-    pub(crate) looks: watch::Sender<Option<ProcessId>>,
+    /// The number of its clients.
+    pub(crate) clients: watch::Sender<usize>,
+    /// The process that a view last began to show; also changes when a view ends.
+    pub(crate) last_viewed: watch::Sender<Option<ProcessId>>,
 }
 
-/// What a host is made from.
+/// The arguments of [`Host::load`].
 pub(crate) struct Parts {
     pub(crate) project: Project,
     pub(crate) socket: PathBuf,
     pub(crate) state: StateDir,
-    /// A folder of its own for pipes; it need not be there.
+    /// A folder for its pipes; it need not exist.
     pub(crate) pipes: PathBuf,
-    /// Where it reports its end.
+    /// The file for the report of its shutdown.
     pub(crate) report: PathBuf,
     /// The names of all tools.
     pub(crate) tools: Vec<String>,
@@ -93,7 +95,7 @@ pub(crate) struct Parts {
 }
 
 impl Host {
-    /// Reads the project's state; returns what the data plane will report.
+    /// Loads the project's state; returns the events of the data plane, too.
     pub(crate) fn load(parts: Parts) -> Result<(Self, mpsc::Receiver<Event>), StateError> {
         let Parts {
             project,
@@ -108,10 +110,11 @@ impl Host {
             program,
             clock,
         } = parts;
-        let (panes, events) = Panes::load(&project, &state, &limits, keeper, &clock.boot())?;
+        let (panes, events) = Panes::load(&project, &state, &limits, keeper, clock.clone())?;
         let panes = Arc::new(panes);
         let declared =
             Arc::new(Declared::new(panes.clone(), &project, &state, settings.as_deref()));
+        panes.environments.set_policy(Box::new(DeclaredPolicy::of(&declared)));
         let agents = Arc::new(Agents::load(AgentParts {
             panes: panes.clone(),
             declared: declared.clone(),
@@ -129,7 +132,7 @@ impl Host {
             declared: declared.clone(),
         });
         let texts = Arc::new(TimerTexts(agents.deliveries.clone()));
-        let timers = Arc::new(Timers::load(&state, activity.clone(), texts, clock)?);
+        let timers = Arc::new(Timers::load(&state, activity.clone(), texts, clock.clone())?);
         let shared = Shared::start(SharedParts {
             panes: panes.clone(),
             declared: declared.clone(),
@@ -139,11 +142,18 @@ impl Host {
             pipes,
         })
         .map_err(state::failed("start threads for", project.root()))?;
-        let ending = Shutdown::new(report, panes.clone(), agents.clone(), &limits, settings);
+        let ending = Shutdown::new(
+            report,
+            panes.clone(),
+            agents.clone(),
+            declared.clone(),
+            &limits,
+            settings,
+        );
         let host = Self {
             identities: agents.identities.clone(),
-            pads: SharedPads::load(&state, &limits)?,
-            web: Arc::new(Web::load(&state)?),
+            pads: SharedPads::load(&state, &limits, clock.clone())?,
+            web: Arc::new(Web::load(&state, clock.clone())?),
             shared: Arc::new(shared),
             ending: Arc::new(ending),
             lifecycle: Lifecycle {
@@ -152,11 +162,12 @@ impl Host {
                 declared: declared.clone(),
                 timers: timers.clone(),
             },
-            started_at: now_ms() / 1000,
+            started_at: clock.wall_ms() / 1000,
             shutdown: CancellationToken::new(),
             handover: AtomicBool::new(false),
             selections: Selections::default(),
-            looks: watch::Sender::new(None),
+            clients: watch::Sender::new(0),
+            last_viewed: watch::Sender::new(None),
             project,
             socket,
             panes,
@@ -172,7 +183,7 @@ impl Host {
 
     /// Takes over the panes that an earlier server left with the keeper.
     pub(crate) fn recover(&self) -> std::io::Result<()> {
-        // Only agents are issued an identity.
+        // Only agents have an identity.
         let recovered = self.panes.recover(|id| self.identities.has(id))?;
         for process in &recovered.ended {
             self.agents.note_ended(process);

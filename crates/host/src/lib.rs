@@ -1,16 +1,21 @@
-//! The patterm server: one per project. It knows who calls, offers the tools, speaks MCP over
-//! its socket, and owns the project's state. It knows nothing of terminals drawn on a screen.
+//! The patterm server: one per project. It identifies its callers, provides the tools, speaks
+//! MCP over its socket, and owns the project's state. It knows nothing about what is drawn.
 
 pub mod caller;
 mod caller_origin;
-mod elsewhere;
 pub mod enclosing_keeper;
 mod greeting;
 pub mod host;
 mod lifecycle;
 pub mod log;
+mod log_lines;
 mod mcp;
 mod native_tools;
+pub mod on_disk;
+mod other_project;
+mod passed_environment;
+#[cfg(test)]
+mod paused_time_tests;
 mod process_activity;
 pub mod registry;
 mod restore;
@@ -26,6 +31,9 @@ mod timer_texts;
 mod timers_tests;
 pub mod tools;
 mod typing;
+mod unused;
+mod up;
+mod usage;
 pub mod web;
 
 pub use greeting::{GREETING_REFUSED, Greeting, PERSON};
@@ -34,5 +42,5 @@ pub use patterm_panes::environment::{PANE_VARIABLE, minimal_environment};
 pub use patterm_store::project::Project;
 pub use server::{Server, Settings, StartError};
 
-/// The version this server and the binary around it report.
+/// The version that this server and its binary report.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

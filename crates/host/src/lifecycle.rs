@@ -1,12 +1,11 @@
-//! Starting, stopping and closing processes, with all that other parts know of them: the agent in a
-//! process, its timers, what the project file says of it.
+//! Starting, stopping and closing processes, together with the state that other parts have
+//! about them: their agent, their timers, their declaration in the project file.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use patterm_agents::{AgentError, Agents, Relaunch};
 use patterm_panes::process::{Process, ProcessId};
-use patterm_panes::{PaneError, Panes};
+use patterm_panes::{PaneError, Panes, StartExtra};
 use patterm_project::declared::{Declared, DeclaredError};
 use patterm_store::state::StateError;
 use patterm_timers::Timers;
@@ -40,8 +39,8 @@ pub(crate) struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// Starts a process that ended again, in its own entry. Says why too, where that is an agent that
-    /// cannot go on where it was.
+    /// Starts an ended process again, in its own entry. Also returns why an agent could not
+    /// resume its conversation, if so.
     pub(crate) async fn start(
         &self,
         process: &Process,
@@ -49,63 +48,63 @@ impl Lifecycle {
         if process.status.is_alive() {
             return Err(PaneError::AlreadyRunning(process.id.clone()).into());
         }
-        let Relaunch { anew, instructions } = self.agents.prepare_again(process)?;
+        let Relaunch { new_conversation, extra } = self.agents.prepare_again(process)?;
         if let Some(waiting) = self.declared.prepare(process)? {
-            return Ok((waiting, anew));
+            return Ok((waiting, new_conversation));
         }
-        Ok((self.begin(&process.id, &instructions).await?, anew))
+        Ok((self.begin(&process.id, &extra).await?, new_conversation))
     }
 
-    /// Begins a new run of a process; `instructions` are arguments for this one time.
+    /// Begins a new run of a process.
     pub(crate) async fn begin(
         &self,
         id: &ProcessId,
-        instructions: &[String],
+        extra: &StartExtra,
     ) -> Result<Process, PaneError> {
-        let started = self.panes.begin(id, instructions).await;
+        let started = self.panes.begin(id, extra).await;
         self.declared.notify();
         started
     }
 
-    /// Ends a process: the signal to its group, the grace time, then everything. Returns once it
-    /// is over.
+    /// Ends a process: with this signal, or else as the project file says or with SIGTERM. Waits for the grace
+    /// period, then kills everything. Returns once it has ended.
     pub(crate) async fn stop(
         &self,
         process: &Process,
-        signal: i32,
+        signal: Option<i32>,
     ) -> Result<Process, LifecycleError> {
         let waited = self.declared.cancel_start(process);
-        let run = match self.panes.running(process) {
-            // It would have been started soon.
+        let run = match self.panes.settled_run(process).await {
+            // It was waiting to be started.
             Err(_) if waited => return Ok(self.panes.settled(&process.id)),
             running => running?,
         };
-        run.stopping.store(true, Ordering::Release);
+        run.set_stopping();
         let conversations = &self.agents.conversations;
         let _ = conversations.find(&run).await;
         let must_be_killed = conversations.must_be_killed(&run.id);
-        let signal = if must_be_killed { Signal::KILL.as_raw() } else { signal };
-        Ok(self.panes.end(&run, signal).await?)
+        let signal = if must_be_killed { Some(Signal::KILL.as_raw()) } else { signal };
+        Ok(self.declared.end(&run, signal).await?)
     }
 
-    /// Ends a process with everything it ever started and removes it and all below it, youngest
-    /// first. Returns the ids that are gone.
+    /// Ends a process and everything it started, and removes it and all processes below it,
+    /// youngest first. Returns the removed ids.
     pub(crate) async fn close(&self, process: &Process) -> Result<Vec<ProcessId>, LifecycleError> {
         let mut going = self.panes.processes.below(&process.id);
         going.push(process.clone());
         let mut closed = Vec::new();
         for process in going {
-            // On a full disk it is tried again below, where there is room.
+            // On a full disk this is repeated below, when there is space.
             let revoked = self.agents.identities.revoke(&process.id);
             self.panes.kill(&process.id).await?;
             self.agents.close(&process.id);
-            // The output first: it makes room where the disk is full.
+            // Remove the output first, to free space on a full disk.
             self.panes.remove_output(&process.id);
             if revoked.is_err() {
                 self.agents.identities.revoke(&process.id)?;
             }
             self.declared.forget(&process);
-            self.panes.processes.forget(&process.id);
+            self.panes.forget(&process.id);
             self.timers.close(&process.id);
             closed.push(process.id);
         }

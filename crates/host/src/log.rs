@@ -1,4 +1,4 @@
-//! The server's log: lines in the state folder, in files of bounded size.
+//! The server's log: lines in the state folder, in files of limited size.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -13,23 +13,23 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// A log file is put aside at this size: hours of a busy server, quickly opened in an editor.
+/// A log file is rotated at this size: hours of a busy server, and quick to open in an editor.
 const FILE_BYTES: u64 = 4 << 20;
 
-/// Files kept aside, oldest dropped.
+/// Rotated files that are kept.
 const KEPT_FILES: u32 = 3;
 
 /// The environment variable that sets the level, for example `debug`.
 const LEVEL_VARIABLE: &str = "PATTERM_LOG";
 
-/// Sends what this process logs to `path`. A second call in one process changes nothing.
+/// Writes this process's log to `path`. A second call in one process has no effect.
 pub fn to_file(path: &Path) -> io::Result<()> {
     let file = RotatingFile::open(path, FILE_BYTES, KEPT_FILES)?;
     init(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Mutex::new(file)));
     Ok(())
 }
 
-/// Sends what this process logs to standard error.
+/// Writes this process's log to standard error.
 pub fn to_stderr() {
     init(tracing_subscriber::fmt::layer().with_writer(io::stderr));
 }
@@ -48,17 +48,17 @@ fn init<W>(
         .ok()
         .and_then(|level| level.parse().ok())
         .unwrap_or(tracing::Level::INFO);
-    // rmcp logs whole messages at info and debug: what agents say stays out of the log.
+    // rmcp logs whole messages at info and debug: what agents write must stay out of the log.
     let levels = Targets::new().with_default(level).with_target("rmcp", tracing::Level::ERROR);
     let _ = tracing_subscriber::registry().with(levels).with(layer).try_init();
 }
 
-/// A file that is put aside as `name.1`, `name.2`, … when it has grown to its limit.
+/// A file that is renamed to `name.1`, `name.2`, … when it reaches its limit.
 #[derive(Debug)]
 pub(crate) struct RotatingFile {
     path: PathBuf,
     limit: u64,
-    /// How many are kept aside.
+    /// How many rotated files are kept.
     kept: u32,
     file: File,
     size: u64,
@@ -86,7 +86,7 @@ impl RotatingFile {
 impl Write for RotatingFile {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.size > 0 && self.size + line.len() as u64 > self.limit {
-            // A log that cannot be rotated goes on in the old file rather than stop.
+            // If the log cannot be rotated, keep writing to the old file.
             let _ = self.rotate();
         }
         let written = self.file.write(line)?;
@@ -99,15 +99,15 @@ impl Write for RotatingFile {
     }
 }
 
-/// Opens a log to write at its end, by no link; makes it, for its owner, where there is none. A pipe with
-/// its name is not waited for.
+/// Opens a log for appending, without following a link; creates it, for its owner only, if it
+/// does not exist. Does not block on a pipe with its name.
 pub fn append_to(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let mut options = OpenOptions::new();
     let opened = options.create(true).append(true).mode(0o600).custom_flags(flags).open(path);
     let is_file = match &opened {
         Ok(file) => file.metadata()?.is_file(),
-        // A pipe that is not read, or a socket.
+        // A pipe without a reader, or a socket.
         Err(error) => error.raw_os_error() != Some(Errno::NXIO.raw_os_error()),
     };
     match is_file {
@@ -116,11 +116,11 @@ pub fn append_to(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Logs panics like everything else, with their place.
+/// Logs panics like everything else, with their location.
 pub fn panics() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
-        let what = info.payload_as_str().unwrap_or("a panic without words");
+        let what = info.payload_as_str().unwrap_or("a panic without a message");
         tracing::error!(place, "panic: {what}");
     }));
 }
@@ -130,21 +130,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_in_the_place_of_the_log_is_refused_at_once() {
+    fn a_pipe_in_place_of_the_log_is_refused_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("server.log");
         let kind = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, &path, kind, 0o600.into(), 0).unwrap();
         let refusal = append_to(&path).unwrap_err().to_string();
         assert_eq!(refusal, "it is not a regular file; remove it");
-        // With a reader it could be opened.
+        // With a reader, opening it succeeds.
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let _reader = OpenOptions::new().read(true).custom_flags(flags).open(&path).unwrap();
         assert_eq!(append_to(&path).unwrap_err().to_string(), refusal);
     }
 
     #[test]
-    fn the_log_is_put_aside_at_its_limit_and_the_oldest_dropped() {
+    fn the_log_is_rotated_at_its_limit_and_the_oldest_file_is_dropped() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("server.log");
         let mut log = RotatingFile::open(&path, 10, KEPT_FILES).unwrap();

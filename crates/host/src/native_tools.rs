@@ -1,5 +1,6 @@
-//! Patterm's own tools for HTTP clients. The HTTP endpoint runs on the gateway's thread, and the tools
-//! on the server's own: calls go over, and notices and answers come back in their order.
+//! patterm's own tools for HTTP clients. The HTTP endpoint runs on the gateway's thread, and
+//! the tools on the server's thread: calls are passed on, and notices and responses come back
+//! in order.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,17 +24,18 @@ use crate::tools::Registry;
 use patterm_store::limits::NOTICES;
 use patterm_store::sync::lock;
 
-/// What a client may be behind with what it is told; more is lost to it alone.
-const TOLD: usize = 64;
+/// Notifications that may wait for a client; further ones are dropped.
+const NOTIFICATIONS: usize = 64;
 
-/// An answer goes the way of the notices, so that it cannot overtake one: no JSON begins like this.
-const ANSWER_MARK: u8 = 0;
+/// Marks a response in the channel of notices, which it shares so that it cannot overtake one.
+/// No JSON begins with this byte.
+const RESPONSE_MARK: u8 = 0;
 
-/// The tools, for every token.
+/// The tools, for the clients of all tokens.
 pub(crate) struct NativeTools {
     host: Weak<Host>,
     tools: Arc<Registry>,
-    /// Where tools run.
+    /// The runtime on which tools run.
     control: Handle,
     /// Calls in flight, by token.
     in_flight: Mutex<HashMap<String, Arc<AtomicUsize>>>,
@@ -51,10 +53,11 @@ impl http::NativeTools for NativeTools {
         principal: &Principal,
     ) -> Result<(Arc<dyn McpPeer>, mpsc::Receiver<Notification>), GatewayError> {
         let host = self.host.upgrade();
-        let host =
-            host.ok_or_else(|| GatewayError::new(GatewayErrorKind::Ended, "patterm ends"))?;
-        let (notices, heard) = mpsc::channel(NOTICES);
-        let (tell, told) = mpsc::channel(TOLD);
+        let host = host.ok_or_else(|| {
+            GatewayError::new(GatewayErrorKind::Ended, "patterm is shutting down")
+        })?;
+        let (notices, incoming) = mpsc::channel(NOTICES);
+        let (notifier, notifications) = mpsc::channel(NOTIFICATIONS);
         let end = CancellationToken::new();
         let open = Arc::<Mutex<Open>>::default();
         let caller = Caller::Token(principal.name.clone());
@@ -66,9 +69,9 @@ impl http::NativeTools for NativeTools {
             caller_origin::CallerOrigin::Elsewhere,
             notices.clone(),
         );
-        self.control.spawn(hand_back(heard, tell, open.clone(), end.clone()));
+        self.control.spawn(route_notices(incoming, notifier, open.clone(), end.clone()));
         let in_flight = lock(&self.in_flight).entry(principal.name.clone()).or_default().clone();
-        let talk = NativePeer {
+        let peer = NativePeer {
             host,
             dispatch: Arc::new(dispatch),
             control: self.control.clone(),
@@ -77,7 +80,7 @@ impl http::NativeTools for NativeTools {
             in_flight,
             _end: end.drop_guard(),
         };
-        Ok((Arc::new(talk), told))
+        Ok((Arc::new(peer), notifications))
     }
 }
 
@@ -92,7 +95,7 @@ struct NativePeer {
     _end: DropGuard,
 }
 
-/// What is on its way.
+/// The calls in flight.
 #[derive(Default)]
 struct Open {
     next: u64,
@@ -101,7 +104,7 @@ struct Open {
 
 struct Waiting {
     id: Id,
-    /// The token of its progress, as it stood.
+    /// Its progress token, as the client wrote it.
     progress: Option<String>,
     cancel: CancellationToken,
     reply: oneshot::Sender<Vec<u8>>,
@@ -110,7 +113,7 @@ struct Waiting {
 impl McpPeer for NativePeer {
     fn request<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> PendingResponse<'a> {
         Box::pin(async move {
-            // What verbs ask of a server is not for those outside.
+            // The methods of verbs are not for HTTP clients.
             if method.starts_with("patterm/") {
                 return Ok(reply::error(Some(id), &ErrorObject::method_not_found(method)));
             }
@@ -135,14 +138,15 @@ impl McpPeer for NativePeer {
                 id: id.clone(),
                 method: method.to_owned(),
                 text,
-                cancel,
+                cancel: cancel.clone(),
             };
             self.control.spawn(work.run());
-            answer.await.map_err(|_| {
-                GatewayError::new(
-                    GatewayErrorKind::Ended,
-                    "it was cancelled, or patterm ended meanwhile",
-                )
+            answer.await.map_err(|_| match cancel.is_cancelled() {
+                true => GatewayError::new(
+                    GatewayErrorKind::Cancelled,
+                    "the client cancelled this request",
+                ),
+                false => GatewayError::new(GatewayErrorKind::Ended, "patterm is shutting down"),
             })
         })
     }
@@ -168,20 +172,22 @@ impl McpPeer for NativePeer {
         };
         let mut open = lock(&self.open);
         let found = open.calls.iter().find(|(_, call)| call.id == id).map(|(number, _)| *number);
-        // Its reply goes with it, so that nobody waits.
+        // Dropping its reply ends the wait; by then it must be known why.
         if let Some(call) = found.and_then(|number| open.calls.remove(&number)) {
             call.cancel.cancel();
+            drop(call);
         }
     }
 }
 
 impl NativePeer {
-    /// A place among the calls of this token.
+    /// Reserves one of the calls in flight of this token.
     fn permit(&self) -> Result<Permit, GatewayError> {
         let most = self.host.limits.calls_in_flight;
         let permit = Permit(self.in_flight.clone());
         if permit.0.fetch_add(1, Ordering::Relaxed) >= most {
-            let message = format!("{most} calls of this token wait for their answers already");
+            let message =
+                format!("this token already has {most} calls in flight; wait for one to finish");
             return Err(GatewayError::new(GatewayErrorKind::Limit, message));
         }
         Ok(permit)
@@ -196,7 +202,7 @@ impl Drop for Permit {
     }
 }
 
-/// A client waits for an answer; when it stops waiting, the work ends.
+/// A client that waits for a response; dropping it cancels the call.
 struct Call<'a> {
     open: &'a Mutex<Open>,
     number: u64,
@@ -218,7 +224,7 @@ impl Open {
     }
 }
 
-/// A call on the server's own thread.
+/// A call on the server's thread.
 struct Work {
     dispatch: Arc<Dispatch>,
     notices: mpsc::Sender<Vec<u8>>,
@@ -238,45 +244,45 @@ impl Work {
             _ => return,
         };
         let Some(body) = work.await else { return };
-        let mut marked = vec![ANSWER_MARK];
+        let mut marked = vec![RESPONSE_MARK];
         marked.extend_from_slice(&self.number.to_be_bytes());
         marked.extend_from_slice(&body);
         let _ = self.notices.send(marked).await;
     }
 }
 
-/// Hands notices and answers to whom they belong, as long as the client is there.
-async fn hand_back(
-    mut heard: mpsc::Receiver<Vec<u8>>,
-    tell: mpsc::Sender<Notification>,
+/// Routes notices and responses to their receivers, until the client disconnects.
+async fn route_notices(
+    mut incoming: mpsc::Receiver<Vec<u8>>,
+    notifier: mpsc::Sender<Notification>,
     open: Arc<Mutex<Open>>,
     end: CancellationToken,
 ) {
     loop {
         let body = tokio::select! {
-            Some(body) = heard.recv() => body,
+            Some(body) = incoming.recv() => body,
             () = end.cancelled() => return,
         };
-        if let Some((number, answer)) = answered(&body) {
+        if let Some((number, answer)) = parse_response(&body) {
             if let Some(call) = lock(&open).calls.remove(&number) {
                 let _ = call.reply.send(answer.to_vec());
             }
             continue;
         }
         let Ok(text) = String::from_utf8(body) else { continue };
-        let about = about(&text, &lock(&open));
-        let _ = tell.try_send(Notification { request_id: about, text });
+        let request_id = request_of(&text, &lock(&open));
+        let _ = notifier.try_send(Notification { request_id, text });
     }
 }
 
-fn answered(body: &[u8]) -> Option<(u64, &[u8])> {
-    let rest = body.strip_prefix(&[ANSWER_MARK])?;
+fn parse_response(body: &[u8]) -> Option<(u64, &[u8])> {
+    let rest = body.strip_prefix(&[RESPONSE_MARK])?;
     let (number, answer) = rest.split_at_checked(size_of::<u64>())?;
     Some((u64::from_be_bytes(number.try_into().ok()?), answer))
 }
 
-/// The request that a notice belongs to.
-fn about(text: &str, open: &Open) -> Option<Id> {
+/// The request to which a notice belongs.
+fn request_of(text: &str, open: &Open) -> Option<Id> {
     #[derive(Deserialize)]
     struct Notice<'a> {
         #[serde(borrow)]
@@ -312,7 +318,7 @@ fn progress_token(text: &str) -> Option<String> {
         progress_token: &'a RawValue,
     }
     let request: Request<'_> = serde_json::from_str(text).ok()?;
-    // As the server writes it again.
+    // Normalized, as the server writes it.
     let token: serde_json::Value =
         serde_json::from_str(request.params.meta.progress_token.get()).ok()?;
     Some(token.to_string())

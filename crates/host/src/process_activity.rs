@@ -1,5 +1,5 @@
-//! What timers and callers see of a process's activity: its own, that of the agents below it, what is
-//! queued for it, and what it waits for before it starts.
+//! The activity of a process as timers and callers see it: its own state, the agents below it,
+//! its queued deliveries, and the dependencies it waits for.
 
 use std::sync::Arc;
 
@@ -8,7 +8,9 @@ use patterm_agents::activity::{Activity, ActivityState, ActivityStatus, FAILED};
 use patterm_panes::Panes;
 use patterm_panes::process::{Kind, Process, ProcessId, Status};
 use patterm_project::declared::Declared;
-use patterm_timers::{BusyAgent, Following, Look, Observe, ObservedActivity, Sight, name_busy};
+use patterm_timers::{
+    BusyAgent, Observation, Observe, ObservedActivity, StateChange, WatchState, name_busy,
+};
 
 /// The activity of all processes.
 #[derive(Debug)]
@@ -19,11 +21,12 @@ pub(crate) struct ProcessActivity {
 }
 
 impl ProcessActivity {
-    /// What callers see of a process's activity. One at rest is not done while its agents work or
-    /// messages wait for it, and one that waits for others to be ready has not ended.
+    /// The activity of a process. An idle process is not done while its agents work or
+    /// deliveries are queued for it, and a process that waits for its dependencies has not
+    /// ended.
     pub(crate) fn of(&self, process: &Process) -> Activity {
         if let Some(others) = self.declared.starts_after(process) {
-            let reason = format!("it is started as soon as {} is ready", others.join(", "));
+            let reason = format!("it is waiting for {}", others.join(", "));
             return Activity::new(ActivityState::Unknown, &reason);
         }
         let mut activity = self.agents.activities.get(&process.id).activity;
@@ -51,32 +54,34 @@ impl Observe for ProcessActivity {
         self.panes.processes.get(id)
     }
 
-    fn sight(&self, id: &ProcessId) -> Sight {
+    fn observation(&self, id: &ProcessId) -> Observation {
         let process = self.panes.processes.get(id);
         if process.as_ref().is_some_and(Process::awaits_decision) {
-            // It was ended with everything, which is no rest, and may be restored.
-            return Sight::default();
+            // It ended with the server, which does not count as idle, and may be restored.
+            return Observation::default();
         }
         if process.as_ref().is_some_and(|process| self.declared.starts_after(process).is_some()) {
-            return Sight::of(Look::ToStart);
+            return Observation::of(WatchState::ToStart);
         }
         let status = self.agents.activities.get(id);
-        let mut sight = Sight::new(process.map(|process| process.status), seen(&status));
-        // Its observer may not have heard yet that a message is on its way to it.
-        if sight.look == Look::Idle && self.agents.deliveries.has_open(id) {
-            sight.look = Look::Pausing;
+        let mut observation =
+            Observation::new(process.map(|process| process.status), seen(&status));
+        // Its observer may not know yet about a message on its way.
+        if observation.state == WatchState::Idle && self.agents.deliveries.has_open(id) {
+            observation.state = WatchState::Settling;
         }
-        sight
+        observation
     }
 
-    fn changed(&self, id: ProcessId) -> Following {
+    fn changed(&self, id: ProcessId) -> StateChange {
         let mut follower = self.agents.activities.follow(&id);
         let alive = Some(Status::Running);
-        let before = Sight::new(alive, seen(&follower.status.borrow_and_update()));
+        let before = Observation::new(alive, seen(&follower.status.borrow_and_update()));
         Box::pin(async move {
-            // Its reason may change with every letter on its screen; that is nobody's alarm. An end of
-            // the channel is a close, which is seen in the table.
-            let changed = |status: &ActivityStatus| Sight::new(alive, seen(status)) != before;
+            // The reason may change with every character on the screen, and does not
+            // matter here. The channel ends when the process is closed, which the
+            // table shows.
+            let changed = |status: &ActivityStatus| Observation::new(alive, seen(status)) != before;
             let _ = follower.status.wait_for(changed).await;
             id
         })
@@ -85,11 +90,11 @@ impl Observe for ProcessActivity {
     fn busy_below(&self, id: &ProcessId) -> Vec<BusyAgent> {
         let below = self.panes.processes.below(id).into_iter();
         let agents = below.filter(|process| process.kind == Kind::Agent);
-        let look = |Process { id, name, .. }: Process| {
-            let look = self.sight(&id).look;
-            BusyAgent { id, name, look }
+        let describe = |Process { id, name, .. }: Process| {
+            let state = self.observation(&id).state;
+            BusyAgent { id, name, state }
         };
-        agents.map(look).filter(|agent| agent.look.is_busy()).collect()
+        agents.map(describe).filter(|agent| agent.state.is_busy()).collect()
     }
 
     fn has_failed(&self, id: &ProcessId) -> bool {
@@ -107,12 +112,12 @@ impl Observe for ProcessActivity {
 }
 
 fn seen(status: &ActivityStatus) -> ObservedActivity {
-    let look = match status.activity.state {
-        ActivityState::Idle => Look::Idle,
-        ActivityState::Working => Look::Working,
-        ActivityState::Blocked => Look::Blocked,
-        ActivityState::Limited => Look::Limited,
-        ActivityState::Unknown => Look::Unknown,
+    let state = match status.activity.state {
+        ActivityState::Idle => WatchState::Idle,
+        ActivityState::Working => WatchState::Working,
+        ActivityState::Blocked => WatchState::Blocked,
+        ActivityState::Limited => WatchState::Limited,
+        ActivityState::Unknown => WatchState::Unknown,
     };
-    ObservedActivity { look, settled: status.settled, rests: status.rests }
+    ObservedActivity { state, settled: status.settled, idle_periods: status.rests }
 }

@@ -1,5 +1,5 @@
-//! Which server serves which project. A lock decides who is alive; an entry beside it says where
-//! to find that one.
+//! Which server serves which project. A lock decides which server is active; an entry beside it
+//! says where to find it.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -19,15 +19,16 @@ use patterm_store::state::{self, StateDir, StateError};
 
 const ENTRY_VERSION: u32 = 1;
 
-/// The entry's second copy: the state folder is found even by clients that start their MCP
-/// servers in an environment without XDG_RUNTIME_DIR.
+/// The second copy of the entry: even clients that start their MCP servers without
+/// XDG_RUNTIME_DIR find the state folder.
 const ENTRY_IN_STATE: &str = "server.json";
 
-/// The largest entry that is read: two paths of the kernel's 4 KiB, each byte written in six, and some.
+/// The largest entry that is read: two paths of up to 4 KiB, with up to six bytes per byte, and
+/// a margin.
 const ENTRY_BYTES: u64 = 64 << 10;
 
-/// Parses the entry of the project with this key. `None` if it belongs to another project or was not
-/// written by a server: such an entry must not mislead anybody.
+/// Parses the entry of the project with this key. `None` if it belongs to another project or
+/// was not written by a server: it must not mislead a client.
 #[must_use]
 pub fn parse_entry(key: &str, text: &[u8]) -> Option<ServerEntry> {
     // Entries are written atomically, so one that cannot be parsed was not written by a server.
@@ -37,16 +38,16 @@ pub fn parse_entry(key: &str, text: &[u8]) -> Option<ServerEntry> {
     (of_this_project && could_run).then_some(entry)
 }
 
-/// The outcome of trying to become a project's server.
+/// The result of trying to become a project's server.
 #[derive(Debug)]
 pub enum LockAttempt {
-    /// The project is ours.
+    /// This process is the server.
     Ours(ServerLock),
-    /// Another server has it.
+    /// Another server is active.
     Running(ServerEntry),
 }
 
-/// Why a claim could not be decided.
+/// Why the attempt failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerLockError {
     /// The runtime folder cannot be used.
@@ -58,37 +59,37 @@ pub enum ServerLockError {
     /// A lock file cannot be used.
     #[error("cannot lock {path}: {source}")]
     Lock {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A server holds the project, but cannot be reached.
+    /// A server holds the lock, but cannot be reached.
     #[error(
-        "the server of {} (pid {}) lives, but its socket {} is gone; end it with `kill {}`",
+        "the server of {} (pid {}) is running, but its socket {} is gone; end it with `kill {}`",
         .0.project.display(), .0.pid, .0.socket.display(), .0.pid
     )]
     Unreachable(Box<ServerEntry>),
 }
 
-/// How long a server that was killed may take to be gone: the kernel closes its socket before it
-/// releases its locks, and on a busy machine that takes a moment.
+/// How long a killed server may take to disappear: the kernel closes its socket before it
+/// releases its locks, which takes a moment on a busy machine.
 const DYING_PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
-/// The right to serve a project, held as long as this value lives. The kernel releases its locks
-/// however the process ends.
+/// The right to serve a project, held as long as this value exists. The kernel releases the
+/// locks however the process ends.
 #[derive(Debug)]
 pub struct ServerLock {
-    /// The folders with an entry, and its name there.
+    /// The folders with an entry, and its name in each.
     entries: [(PathBuf, String); 2],
     _locks: [Option<File>; 2],
-    /// Held from the first look until the entry is written, so that a rival that finds the
-    /// project locked also finds the entry, whichever of the two folders it shares with us.
+    /// Held from the first check until the entry is written, so that a rival that finds the
+    /// project locked also finds the entry, in whichever folder it shares with us.
     starting: [Option<File>; 2],
 }
 
 impl ServerLock {
-    /// Tries to become the server of `project`. Waits while another start is under way.
+    /// Tries to become the server of `project`. Waits while another start is in progress.
     pub fn claim(
         project: &Project,
         runtime: &RuntimeDir,
@@ -98,7 +99,7 @@ impl ServerLock {
         let entries =
             [(runtime.make()?, format!("{key}.json")), (state.make()?, ENTRY_IN_STATE.to_owned())];
         let lock_names = [format!("{key}.lock"), "server.lock".to_owned()];
-        // Always in this order, so that two rivals cannot wait for each other.
+        // Always in this order, so that two rivals cannot deadlock.
         let starting = [
             lock(&entries[0].0, &format!("{key}.starting"), Patience::Wait)?,
             lock(&entries[1].0, "server.starting", Patience::Wait)?,
@@ -119,32 +120,32 @@ impl ServerLock {
                         return Err(ServerLockError::Unreachable(Box::new(entry)));
                     }
                 }
-                // Locked without an entry: that server is on its way out.
+                // Locked without an entry: that server is shutting down.
                 None => *held = lock(folder, name, Patience::Wait)?,
             }
         }
         let entries = entries.map(|(folder, name)| (folder.path().to_owned(), name));
         let server_lock = Self { entries, _locks: held, starting };
-        // What a server that was killed left behind is wrong from now on.
+        // Entries of killed servers are stale from now on.
         server_lock.retire();
         Ok(LockAttempt::Ours(server_lock))
     }
 
-    /// Says where this server is found and lets rivals see it.
+    /// Writes the entry, so that clients and rivals find this server.
     pub fn publish(&mut self, entry: &ServerEntry) -> Result<(), StateError> {
         self.update(entry)?;
         self.starting = [None, None];
         Ok(())
     }
 
-    /// Says where this server is found now.
+    /// Rewrites the entry.
     pub fn update(&self, entry: &ServerEntry) -> Result<(), StateError> {
         self.entries.iter().try_for_each(|(folder, name)| {
             state::write_reserved(&folder.join(name), ENTRY_VERSION, entry)
         })
     }
 
-    /// Takes the entry away; the project stays locked until the value is dropped.
+    /// Removes the entry; the project stays locked until the value is dropped.
     pub fn retire(&self) {
         for (folder, name) in &self.entries {
             if let Ok(folder) = PrivateDir::open_to_write(folder) {
@@ -154,12 +155,12 @@ impl ServerLock {
     }
 }
 
-/// Where servers of a project said they are, likeliest first. All but one must have died since,
-/// and that one may have: only a connection tells.
+/// The entries of a project's servers, likeliest first. All but one are stale, and even that
+/// one may be: only a connection attempt can tell.
 pub fn find(key: &str, folders: &[RuntimeDir], state: Option<&StateDir>) -> Vec<ServerEntry> {
     let name = format!("{key}.json");
-    let in_runtime = folders.iter().filter_map(|folder| read_entry(&folder.look()?, &name, key));
-    let in_state = state.and_then(|state| read_entry(&state.look()?, ENTRY_IN_STATE, key));
+    let in_runtime = folders.iter().filter_map(|folder| read_entry(&folder.open()?, &name, key));
+    let in_state = state.and_then(|state| read_entry(&state.open()?, ENTRY_IN_STATE, key));
     let mut found = Vec::new();
     for entry in in_runtime.chain(in_state) {
         if !found.contains(&entry) {
@@ -169,20 +170,20 @@ pub fn find(key: &str, folders: &[RuntimeDir], state: Option<&StateDir>) -> Vec<
     found
 }
 
-/// Whether a keeper may hold panes of a project, though no server of it lives at this moment.
+/// Whether a keeper may hold panes of a project, even if no server is running.
 pub fn is_kept(key: &str, folders: &[RuntimeDir]) -> bool {
     let listens = |folder: &RuntimeDir| runtime::has_listener(&folder.file(key, "keeper"));
-    folders.iter().any(|folder| folder.look().is_some() && listens(folder))
+    folders.iter().any(|folder| folder.open().is_some() && listens(folder))
 }
 
-/// How often a keeper that may have died meanwhile is looked for: its death makes no sound.
-const KEEPER_AGAIN: Duration = Duration::from_millis(250);
+/// How often the keeper is checked while waiting: nothing signals its death.
+const KEEPER_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A keeper that is suspended for longer than this is reported: it was not just a moment of a debugger.
+/// A keeper that is suspended for longer than this is reported: it was not just a debugger's pause.
 const SUSPENDED_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where a keeper lives, it alone starts the project's server, in its own environment: asks for one and
-/// waits until it serves. `None` where no keeper lives, or none any more.
+/// While a keeper is running, only it starts the project's server, in its own environment. Asks
+/// it for one and waits until it serves. `None` if no keeper is running, or it ended.
 pub fn kept_server(
     key: &str,
     folders: &[RuntimeDir],
@@ -193,11 +194,11 @@ pub fn kept_server(
     else {
         return Ok(None);
     };
-    // Before the first look, so that nothing is missed.
+    // Before the first check, so that no change is missed.
     let coming = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
     inotify::add_watch(&coming, folder.folder(), inotify::WatchFlags::MOVED_TO)?;
     let wanted = format!("{key}.{}", patterm_keeper::START_REQUEST);
-    if let Some(folder) = folder.look() {
+    if let Some(folder) = folder.open() {
         folder.lock_file(&wanted)?;
     }
     let deadline = Instant::now() + patience;
@@ -215,19 +216,19 @@ pub fn kept_server(
             && let Some(pid) = suspended_keeper(&folder.file(key, "keeper"))
         {
             let message = format!(
-                "the keeper of this project's programs (pid {pid}) is suspended and starts no \
-                 server; `kill -CONT {pid}` resumes it"
+                "the keeper of this project's programs (pid {pid}) is suspended and cannot \
+                 start a server; resume it with `kill -CONT {pid}`"
             );
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
         if left.is_zero() {
             let message = format!(
-                "the keeper of this project's programs started no server within {patience:?}; see \
+                "the keeper of this project's programs did not start a server within {patience:?}; see \
                  server.log for the reason"
             );
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
-        let pause = left.min(KEEPER_AGAIN);
+        let pause = left.min(KEEPER_CHECK_INTERVAL);
         let pause = Timespec {
             tv_sec: pause.as_secs().cast_signed(),
             tv_nsec: pause.subsec_nanos().into(),
@@ -237,22 +238,38 @@ pub fn kept_server(
         let mut events = inotify::Reader::new(&coming, &mut space);
         while events.next().is_ok() {}
     };
-    // Where an older keeper did not take it.
-    if let Some(folder) = folder.look() {
+    // An older keeper does not remove it.
+    if let Some(folder) = folder.open() {
         let _ = folder.remove(&wanted);
     }
     Ok(outcome)
 }
 
-/// All servers of this user that are alive, by project; entries of dead ones are removed.
+/// The entries of this user's servers, sorted by project. It waits for nothing and changes nothing, so that some may
+/// be stale: only a connection attempt can tell.
+pub fn entries(folders: &[RuntimeDir]) -> Vec<ServerEntry> {
+    let mut entries = Vec::new();
+    for folder in folders.iter().filter_map(RuntimeDir::open) {
+        for name in folder.names().unwrap_or_default() {
+            let Some(name) = name.to_str() else { continue };
+            let Some(key) = name.strip_suffix(".json").filter(|key| is_key(key)) else { continue };
+            entries.extend(read_entry(&folder, name, key));
+        }
+    }
+    entries.sort_by(|a, b| a.project.cmp(&b.project));
+    entries.dedup_by(|a, b| a.pid == b.pid && a.key == b.key);
+    entries
+}
+
+/// All running servers of this user, sorted by project; removes the entries of dead ones.
 pub fn list(folders: &[RuntimeDir]) -> Vec<ServerEntry> {
     let mut entries = Vec::new();
-    for folder in folders.iter().filter_map(RuntimeDir::look) {
+    for folder in folders.iter().filter_map(RuntimeDir::open) {
         for name in folder.names().unwrap_or_default() {
             let Some(name) = name.to_str() else { continue };
             let Some(key) = name.strip_suffix(".json").filter(|key| is_key(key)) else { continue };
             let Some(entry) = read_entry(&folder, name, key) else { continue };
-            // A start at this moment must not take our look at the lock for a server.
+            // A concurrent start must not mistake our brief lock for a server.
             let _starting = lock(&folder, &format!("{key}.starting"), Patience::Wait);
             match lock(&folder, &format!("{key}.lock"), Patience::Refuse) {
                 Ok(Some(_lock)) => drop(folder.remove(name)),
@@ -273,11 +290,11 @@ fn is_listening(entry: &ServerEntry) -> bool {
     runtime::connect(&entry.socket).is_ok_and(|stream| stream.is_some())
 }
 
-/// Waits for the end of a process, as long as one that is dying may take.
+/// Waits until a dying process has ended, up to a limit.
 fn wait_for_end(pid: u32) {
     let process = Pid::from_raw(pid.cast_signed());
     if let Some(Ok(process)) = process.map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
-        // Whatever comes of it, the lock is looked at again.
+        // The lock is checked again in any case.
         let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&DYING_PATIENCE));
     }
 }
@@ -345,7 +362,7 @@ mod tests {
             }
         }
 
-        /// Becomes the server with this id: it listens, and says so.
+        /// Becomes the server with this id: listens, and publishes its entry.
         fn serve(&self, mut server_lock: ServerLock, pid: u32) -> (ServerLock, UnixListener) {
             let entry = self.entry(pid);
             let listener = UnixListener::bind(&entry.socket).unwrap();
@@ -397,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn another_runtime_folder_does_not_hide_a_server_from_its_rival() {
+    fn a_rival_finds_a_server_from_another_runtime_folder() {
         let place = place();
         let LockAttempt::Ours(server_lock) = place.claim() else { panic!("nobody else is there") };
         let _server = place.serve(server_lock, 7);
@@ -408,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_living_server_is_found_behind_the_entry_of_a_dead_one() {
+    fn a_running_server_is_found_behind_the_entry_of_a_dead_one() {
         let place = place();
         let LockAttempt::Ours(mut dead) = place.claim() else { panic!("nobody else is there") };
         dead.publish(&place.entry(7)).unwrap();
@@ -427,7 +444,7 @@ mod tests {
             let other = place.elsewhere();
             let (project, state) = (&place.project, &place.state);
             let rival = scope.spawn(move || ServerLock::claim(project, &other, state).unwrap());
-            // Before or after the rival's look: both must end well.
+            // Before or after the rival's check: both must work.
             let _server = place.serve(server_lock, 7);
             let claim = rival.join().unwrap();
             assert!(matches!(claim, LockAttempt::Running(entry) if entry.pid == 7));
@@ -440,10 +457,10 @@ mod tests {
         let LockAttempt::Ours(mut server_lock) = place.claim() else {
             panic!("nobody else is there")
         };
-        #[expect(clippy::disallowed_methods, reason = "a process that ends when it is told")]
+        #[expect(clippy::disallowed_methods, reason = "a process that ends on request")]
         let mut dying =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
-        // Its socket is closed already, its locks are not released yet.
+        // Its socket is closed, but its locks are not released yet.
         server_lock.publish(&place.entry(dying.id())).unwrap();
         std::thread::scope(|scope| {
             let next = scope.spawn(|| place.claim());
@@ -455,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_does_not_keep_a_start_from_replacing_the_dead() {
+    fn listing_servers_does_not_prevent_a_start_from_replacing_a_dead_one() {
         let place = place();
         let done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -473,13 +490,13 @@ mod tests {
                 if !ours || n == 100 {
                     done.store(true, std::sync::atomic::Ordering::SeqCst);
                 }
-                assert!(ours, "start {n} took a look for a server");
+                assert!(ours, "start {n} mistook a check for a server");
             }
         });
     }
 
     #[test]
-    fn of_many_claims_at_once_exactly_one_wins_and_all_others_find_it() {
+    fn exactly_one_of_many_simultaneous_claims_wins_and_the_others_find_it() {
         let place = place();
         let wins = std::sync::atomic::AtomicUsize::new(0);
         std::thread::scope(|scope| {

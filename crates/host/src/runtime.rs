@@ -10,35 +10,35 @@ use thiserror::Error;
 
 use patterm_store::private::{PrivateDir, Refusal, own_uid};
 
-/// A Unix socket's path holds at most this many bytes on Linux, without its final zero.
+/// The longest path of a Unix socket on Linux, without its terminating NUL byte.
 const MAX_SOCKET_PATH: usize = 107;
 
-/// How long a server may take to accept a connection while its queue of them is full. One that works
-/// empties it at once; one that is suspended does not.
+/// How long a server may take to accept a connection while its backlog is full. A running
+/// server empties it at once; a suspended one does not.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why the runtime folder cannot be used.
 #[derive(Debug, Error)]
 pub enum RuntimeError {
-    /// Made or read in vain.
+    /// It cannot be created or read.
     #[error("cannot use the runtime folder {folder}: {source}")]
     Io {
-        /// Which folder.
+        /// The folder.
         folder: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Someone else's, or no folder.
+    /// Another user owns it, or it is not a folder.
     #[error(
         "{folder} is not a folder that belongs to you alone ({why}); remove it or set XDG_RUNTIME_DIR"
     )]
     NotOurs {
-        /// Which folder.
+        /// The folder.
         folder: PathBuf,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// The socket's name would not fit.
+    /// The socket's path is too long.
     #[error(
         "the socket path {path} is longer than {MAX_SOCKET_PATH} bytes; set a shorter XDG_RUNTIME_DIR"
     )]
@@ -48,25 +48,25 @@ pub enum RuntimeError {
     },
 }
 
-/// The folder that holds what lives only as long as the servers do.
+/// The folder for files that live only as long as the servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuntimeDir {
     folder: PathBuf,
-    /// Where the sockets lie: in the folder itself, or in `/tmp` without a runtime folder of the
-    /// session.
+    /// The folder of the sockets: the folder itself, or `/tmp` if the session has no
+    /// runtime folder.
     sockets: PathBuf,
-    /// What their names begin with, before the process id.
+    /// The prefix of their names, before the process id.
     socket_prefix: &'static str,
 }
 
 impl RuntimeDir {
-    /// The folder that the environment asks for; it may not exist yet.
+    /// The folder according to the environment; it may not exist yet.
     pub fn from_env() -> Self {
         Self::for_session(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).as_deref())
     }
 
-    /// The folder within the session's runtime folder, or the one in `/tmp`. A relative path
-    /// counts as unset, as the XDG specification asks.
+    /// The folder within the session's runtime folder, or the one in `/tmp`. A relative
+    /// path counts as unset, as the XDG specification demands.
     pub fn for_session(session: Option<&Path>) -> Self {
         match session.filter(|path| path.is_absolute()) {
             Some(session) => {
@@ -84,8 +84,9 @@ impl RuntimeDir {
         }
     }
 
-    /// Every folder a server of this user may have registered in, likeliest first. Some clients
-    /// start their MCP servers without XDG_RUNTIME_DIR, so that one's usual place is among them.
+    /// Every folder in which a server of this user may have registered, likeliest first.
+    /// Some clients start their MCP servers without XDG_RUNTIME_DIR, so its usual value is
+    /// included.
     pub fn candidates(socket: Option<&Path>) -> Vec<Self> {
         let uid = rustix::process::getuid().as_raw();
         let beside_socket = socket.and_then(Path::parent).and_then(Path::parent);
@@ -100,12 +101,12 @@ impl RuntimeDir {
         found
     }
 
-    /// Makes the folder if need be, and makes sure that it is ours alone.
+    /// Creates the folder if necessary, and makes sure that it is private.
     pub fn ensure(&self) -> Result<(), RuntimeError> {
         self.make().map(drop)
     }
 
-    /// The same, and opens it.
+    /// Does the same, and opens it.
     pub(crate) fn make(&self) -> Result<PrivateDir, RuntimeError> {
         let folder = self.folder.clone();
         PrivateDir::make(&self.folder).map_err(|refusal| match refusal {
@@ -114,32 +115,31 @@ impl RuntimeDir {
         })
     }
 
-    /// Opens it to look into it; `None` where it is not there, or where somebody else can have put
-    /// something into it.
-    pub(crate) fn look(&self) -> Option<PrivateDir> {
+    /// Opens it for reading; `None` if it does not exist or is not private.
+    pub(crate) fn open(&self) -> Option<PrivateDir> {
         PrivateDir::open(&self.folder).ok()
     }
 
-    /// The folder itself.
+    /// The path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where the server with this process id listens.
+    /// The socket path of the server with this process id.
     pub fn socket(&self, pid: u32) -> Result<PathBuf, RuntimeError> {
         fits(self.sockets.join(format!("{}{pid}.sock", self.socket_prefix)))
     }
 
-    /// Where it listens when somebody else took that name: in a folder of ours nobody can. `None`
-    /// where that is the usual place.
+    /// The socket path to use if another user took the usual one: in our own folder nobody
+    /// can. `None` if that is the usual one.
     pub(crate) fn private_socket(&self, pid: u32) -> Result<Option<PathBuf>, RuntimeError> {
         let elsewhere =
             (self.sockets != self.folder).then(|| self.folder.join(format!("{pid}.sock")));
         elsewhere.map(fits).transpose()
     }
 
-    /// Everything that has the name of a server's socket, with the process id in it. Others may
-    /// have put it there.
+    /// All files with the name of a server's socket, with the process id in the name. Other
+    /// users may have created them.
     pub(crate) fn sockets(&self) -> Vec<(u32, PathBuf)> {
         let mut found = sockets_in(&self.sockets, self.socket_prefix);
         if self.sockets != self.folder {
@@ -148,7 +148,7 @@ impl RuntimeDir {
         found
     }
 
-    /// A file of the project with this key.
+    /// The path of a file of the project with this key.
     pub(crate) fn file(&self, key: &str, ending: &str) -> PathBuf {
         self.folder.join(format!("{key}.{ending}"))
     }
@@ -167,19 +167,24 @@ fn sockets_in(folder: &Path, prefix: &str) -> Vec<(u32, PathBuf)> {
     files.filter_map(|file| Some((pid(file.file_name().to_str()?)?, file.path()))).collect()
 }
 
-/// Connects to a server of our own user. `None` if nobody listens there, or another user does: then
-/// nothing was sent, and the server must be looked for elsewhere.
+/// Connects to a server of our own user. `None` if nobody or another user listens there: then
+/// nothing was sent, and the caller must look elsewhere.
 pub fn connect(socket: &Path) -> io::Result<Option<UnixStream>> {
+    connect_within(socket, CONNECT_PATIENCE)
+}
+
+/// Like [`connect`], with another limit on the time that a server with a full backlog may take.
+pub fn connect_within(socket: &Path, patience: Duration) -> io::Result<Option<UnixStream>> {
     use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied, WouldBlock};
-    // Another user's socket could keep us waiting for ever before it says whose it is.
+    // Another user's socket could block us forever before its owner is known.
     if !is_own_socket(socket) {
         return Ok(None);
     }
-    let stream = match patterm_keeper::connect(socket, CONNECT_PATIENCE) {
+    let stream = match patterm_keeper::connect(socket, patience) {
         Ok(stream) => stream,
         Err(e) if e.kind() == WouldBlock => {
             let message = format!(
-                "the server has not accepted a connection for {CONNECT_PATIENCE:?}; if it is suspended, \
+                "the server has not accepted a connection for {patience:?}; if it is suspended, \
                  `kill -CONT` with its process id resumes it"
             );
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
@@ -193,14 +198,14 @@ pub fn connect(socket: &Path) -> io::Result<Option<UnixStream>> {
     Ok((peer.uid.as_raw() == own_uid()).then_some(stream))
 }
 
-/// Whether a path leads to a socket of ours, by no link of somebody else's.
+/// Whether a path leads to a socket of ours, and not through another user's link.
 fn is_own_socket(path: &Path) -> bool {
     let ours = |meta: &std::fs::Metadata| meta.uid() == own_uid();
     std::fs::symlink_metadata(path).is_ok_and(|found| ours(&found))
         && std::fs::metadata(path).is_ok_and(|found| ours(&found) && found.file_type().is_socket())
 }
 
-/// Whether somebody listens at a path, without a connection: whoever listens notices nothing.
+/// Whether a server listens at a path, without connecting to it.
 pub(crate) fn has_listener(path: &Path) -> bool {
     is_own_socket(path) && patterm_keeper::has_listener(path)
 }
@@ -213,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_is_seen_without_a_connection() {
+    fn a_listener_is_detected_without_a_connection() {
         let top = tempfile::tempdir().unwrap();
         let path = top.path().join("s");
         assert!(!has_listener(&path));
@@ -222,11 +227,11 @@ mod tests {
         assert!(has_listener(&path));
         assert!(listener.accept().is_err(), "nobody connected");
         drop(listener);
-        assert!(!has_listener(&path), "the file is there, and nobody behind it");
+        assert!(!has_listener(&path), "the file exists, but nobody listens");
     }
 
     #[test]
-    fn a_server_that_accepts_nothing_is_waited_for_a_bounded_time() {
+    fn connecting_to_a_server_that_accepts_nothing_times_out() {
         let top = tempfile::tempdir().unwrap();
         let path = top.path().join("s");
         let listener = UnixListener::bind(&path).unwrap();
@@ -261,13 +266,13 @@ mod tests {
     }
 
     #[test]
-    fn the_socket_of_a_server_points_to_its_folder() {
+    fn the_path_of_a_socket_reveals_its_runtime_folder() {
         let found = RuntimeDir::candidates(Some(Path::new("/x/y/patterm/42.sock")));
         assert!(found.contains(&RuntimeDir::for_session(Some(Path::new("/x/y")))));
     }
 
     #[test]
-    fn a_folder_that_is_a_link_or_too_open_is_refused_or_closed() {
+    fn a_link_is_refused_and_an_open_folder_is_made_private() {
         let top = tempfile::tempdir().unwrap();
         let dir = RuntimeDir::for_session(Some(top.path()));
         std::os::unix::fs::symlink("/tmp", dir.folder()).unwrap();

@@ -1,6 +1,6 @@
-//! Calls of `select_process` on their way to the person. Each attached view decides by itself whether it
-//! can show a process without moving a keyboard that is in use, and says what it did; a caller hears
-//! what became of its call and nothing else.
+//! Calls of `select_process` on their way to people. Each attached view decides whether it can
+//! show a process without moving the focus of a keyboard that is in use, and reports what it
+//! did; the caller gets only the outcome.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,43 +12,43 @@ use tokio::time::Instant;
 
 use patterm_panes::process::ProcessId;
 
-/// How long a view may take to say what it did: one that is stopped or hangs must not hold a caller.
+/// How long a view may take to respond: a suspended or hanging one must not block the caller.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Calls that are kept for views that have not read them yet: more than anybody looks at, one after
-/// the other.
+/// Calls that are kept for views that have not read them yet: more than anybody would look at
+/// in a row.
 const KEPT: usize = 16;
 
-/// Adds calls that a follower has not answered. One that answers none of them is told of the newest only.
+/// Adds unanswered calls of a follower. If it answers none of them, only the newest are kept.
 pub(crate) fn add_open(open: &mut Vec<Selection>, new: Vec<Selection>) {
     open.extend(new);
     open.drain(..open.len().saturating_sub(KEPT));
 }
 
-/// What became of a call, in how many views.
+/// The outcome of a call: how many views did what.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SelectionOutcome {
     /// They show the process.
     pub(crate) shown: usize,
-    /// They marked it: a person types there, or the caller is not its owner.
+    /// They marked it, because a person is typing there or the caller does not own it.
     pub(crate) marked: usize,
-    /// They have not said what they did.
+    /// They have not responded.
     pub(crate) unconfirmed: usize,
 }
 
-/// All calls, and who is told of them.
+/// All calls and their followers.
 #[derive(Debug)]
 pub(crate) struct Selections {
     inner: Mutex<Inner>,
     /// The number of the last call.
     asked: watch::Sender<u64>,
-    /// Notified when a view has answered, or left.
+    /// Notified when a view has responded or disconnected.
     answered: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Followers, and whether they answer.
+    /// The followers, and whether they respond to calls.
     followers: BTreeMap<u64, bool>,
     last_follower: u64,
     last: u64,
@@ -56,7 +56,7 @@ struct Inner {
     open: BTreeMap<u64, Open>,
 }
 
-/// A call that waits for answers.
+/// A call that waits for responses.
 #[derive(Debug)]
 struct Open {
     left: BTreeSet<u64>,
@@ -75,17 +75,17 @@ impl Selections {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows the calls.
+    /// The number of the last call, for watching.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.asked.subscribe()
     }
 
-    /// Whether anybody follows the calls now.
+    /// Whether there are any followers.
     pub(crate) fn has_followers(&self) -> bool {
         !self.lock().followers.is_empty()
     }
 
-    /// A follower comes; returns its number and that of the last call, which is before its time.
+    /// Adds a follower; returns its number and that of the last call before it.
     pub(crate) fn enter(&self, answers: bool) -> (u64, u64) {
         let mut inner = self.lock();
         inner.last_follower += 1;
@@ -94,7 +94,7 @@ impl Selections {
         (number, inner.last)
     }
 
-    /// A follower is gone: nobody waits for its answers.
+    /// Removes a follower, and stops waiting for its responses.
     pub(crate) fn leave(&self, follower: u64) {
         let mut inner = self.lock();
         inner.followers.remove(&follower);
@@ -105,13 +105,13 @@ impl Selections {
         self.answered.send_replace(());
     }
 
-    /// Calls after this one, oldest first.
+    /// The calls after this one, oldest first.
     pub(crate) fn since(&self, last: u64) -> Vec<Selection> {
         let inner = self.lock();
         inner.kept.iter().filter(|selection| selection.number > last).cloned().collect()
     }
 
-    /// A follower says what it did about a call.
+    /// Records the response of a follower to a call.
     pub(crate) fn answer(&self, follower: u64, number: u64, shown: bool) {
         let mut inner = self.lock();
         if let Some(open) = inner.open.get_mut(&number)
@@ -124,7 +124,7 @@ impl Selections {
         self.answered.send_replace(());
     }
 
-    /// Asks every view to show a process, or to mark it; returns what they did.
+    /// Asks every view to show or mark a process; returns what they did.
     pub(crate) async fn ask(
         &self,
         id: &ProcessId,
@@ -166,7 +166,7 @@ impl Selections {
     }
 }
 
-/// A call while its caller waits.
+/// A call whose caller is waiting.
 struct Call<'a> {
     selections: &'a Selections,
     number: u64,
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_hears_what_each_view_did_and_of_those_that_say_nothing() {
+    async fn a_caller_learns_what_each_view_did_and_which_did_not_respond() {
         let selections = Selections::default();
         assert_eq!(selections.ask(&id(), false, Vec::new()).await, SelectionOutcome::default());
         let [(one, _), (two, _), (gone, _)] = [(); 3].map(|()| selections.enter(true));
@@ -219,7 +219,7 @@ mod tests {
         let p1 = id();
         let (outcome, ()) = tokio::join!(selections.ask(&p1, false, Vec::new()), answers);
         assert_eq!(outcome, SelectionOutcome { shown: 1, marked: 1, unconfirmed: 1 });
-        // Both say nothing any more: the caller does not wait for ever.
+        // Neither responds any more, and the caller does not wait forever.
         let call = selections.open(&id(), false, Vec::new());
         let outcome = selections.outcome(call, Duration::ZERO).await;
         assert_eq!(outcome, SelectionOutcome { unconfirmed: 3, ..SelectionOutcome::default() });
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_follower_that_answers_nothing_is_told_of_the_newest_calls_only() {
+    fn a_follower_that_never_responds_gets_only_the_newest_calls() {
         let call = |number: u64| Selection {
             number,
             process: "p1".into(),
@@ -244,14 +244,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_view_is_told_of_all_calls_since_it_came() {
+    async fn a_view_gets_all_calls_since_it_connected() {
         let selections = Selections::default();
         selections.ask(&id(), false, Vec::new()).await;
         let (_, last) = selections.enter(false);
         for mark_only in [true, false] {
             selections.ask(&id(), mark_only, Vec::new()).await;
         }
-        let told: Vec<_> = selections.since(last).iter().map(|told| told.mark_only).collect();
-        assert_eq!(told, [true, false]);
+        let seen: Vec<_> = selections.since(last).iter().map(|call| call.mark_only).collect();
+        assert_eq!(seen, [true, false]);
     }
 }

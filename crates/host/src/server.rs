@@ -1,8 +1,9 @@
-//! Starting a project's server, running it, ending it.
+//! Starting, running and shutting down a project's server.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -15,6 +16,7 @@ use crate::registry::{LockAttempt, ServerEntry, ServerLock, ServerLockError};
 use crate::runtime::{RuntimeDir, RuntimeError};
 use crate::socket::Listener;
 use crate::tools::Registry;
+use crate::unused::end_when_unused;
 use crate::web::{HttpContext, HttpSettings, WebError};
 use patterm_agents::activity;
 use patterm_panes::data_plane::Event;
@@ -22,46 +24,53 @@ use patterm_panes::keeper_client::KeeperClient;
 use patterm_panes::process::{Cause, Process, ProcessId};
 use patterm_project::project_file::ProjectFile;
 use patterm_project::{declared, project_file};
+use patterm_store::clock::Clock;
 use patterm_store::limits::Limits;
 use patterm_store::project::Project;
 use patterm_store::reserve;
 use patterm_store::state::{StateDir, StateError};
-use patterm_timers::Clock;
 use patterm_wire::requests::HttpFlags;
 
-/// What a server is started with.
+/// The limit that the user's settings may set for all projects.
+const UNUSED_LIMIT: &str = "unused_seconds";
+
+/// The configuration of a server.
 #[derive(Debug)]
 pub struct Settings {
     /// The project to serve.
     pub project: Project,
-    /// Where its socket and locks go.
+    /// The folder of its socket and locks.
     pub runtime: RuntimeDir,
-    /// Where its state goes.
+    /// The folder of its state.
     pub state: StateDir,
     /// Its tools.
     pub tools: Registry,
-    /// Its ceilings.
+    /// Its limits.
     pub limits: Limits,
-    /// The patterm binary, to start a keeper with, and agents' connections.
+    /// The patterm binary, to start keepers and the agents' stdio proxies.
     pub program: PathBuf,
-    /// The user's settings file, which need not be there.
+    /// The user's settings file, which need not exist.
     pub settings: Option<PathBuf>,
-    /// Where its HTTP endpoint is to be, if a person asks for one.
+    /// The requested address of its HTTP endpoint, if a person asks for one.
     pub http: Option<HttpFlags>,
+    /// Whether it shuts down once nothing uses it.
+    pub ends_unused: bool,
 }
 
 impl Settings {
-    /// What the environment asks for.
+    /// The configuration according to the environment.
     pub fn from_env(project: Project) -> Result<Self, StateError> {
         let state = StateDir::from_env(project.key())?;
+        let settings = settings_file("config.toml");
         Ok(Self {
             runtime: RuntimeDir::from_env(),
             tools: Registry::standard(),
-            limits: limits_of(&project, &state),
+            limits: limits_of(&project, &state, settings.as_deref()),
             state,
             program: std::env::current_exe().unwrap_or_else(|_| "patterm".into()),
-            settings: settings_file("config.toml"),
+            settings,
             http: None,
+            ends_unused: false,
             project,
         })
     }
@@ -75,27 +84,27 @@ impl Settings {
 /// Why a server did not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The project has one.
+    /// The project already has a server.
     #[error("a server (pid {}) already serves {}", .0.pid, .0.project.display())]
     Running(Box<ServerEntry>),
-    /// It could not be decided who serves the project.
+    /// The lock could not be taken.
     #[error(transparent)]
     LockAttempt(#[from] ServerLockError),
-    /// The socket could not be made.
+    /// The socket could not be created.
     #[error(transparent)]
     Socket(#[from] RuntimeError),
     /// State could not be read or written.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The keeper lives, but does not answer: what runs would be lost without it.
-    #[error("{0}; what it keeps can only be reached through it")]
+    /// The keeper is running but does not answer: without it the running programs would be lost.
+    #[error("{0}; its programs can only be reached through it")]
     Keeper(std::io::Error),
     /// The HTTP endpoint could not be opened.
     #[error(transparent)]
     Web(#[from] WebError),
 }
 
-/// A server that listens. It serves once it is run.
+/// A server that listens. It handles requests once `run` is called.
 #[derive(Debug)]
 pub struct Server {
     host: Arc<Host>,
@@ -103,12 +112,15 @@ pub struct Server {
     listener: Listener,
     server_lock: ServerLock,
     events: mpsc::Receiver<Event>,
+    ends_unused: bool,
 }
 
 impl Server {
-    /// Becomes the project's server, reads its state, and listens.
+    /// Becomes the project's server, loads its state, and listens.
     pub fn start(settings: Settings) -> Result<Self, StartError> {
-        let Settings { project, runtime, state, tools, limits, program, settings, http } = settings;
+        let ends_unused = settings.ends_unused;
+        let Settings { project, runtime, state, tools, limits, program, settings, http, .. } =
+            settings;
         let mut server_lock = match ServerLock::claim(&project, &runtime, &state)? {
             LockAttempt::Ours(server_lock) => server_lock,
             LockAttempt::Running(entry) => return Err(StartError::Running(Box::new(entry))),
@@ -138,34 +150,34 @@ impl Server {
         host.declared
             .set_observer(Box::new(DeclaredObserver { host: Arc::downgrade(&host), settings }));
         if let Err(error) = reserve::establish(&state_dir) {
-            tracing::error!(%error, "no room can be kept for state now");
+            tracing::error!(%error, "cannot create the disk reserve");
         }
-        host.web.open_as_asked(http)?;
+        host.web.open_with_flags(http)?;
         host.recover().map_err(StartError::Keeper)?;
         host.declared.read_project_file();
         host.declared.note_reconfigured();
         server_lock.publish(&entry(&host))?;
-        Ok(Self { host, tools: Arc::new(tools), listener, server_lock, events })
+        Ok(Self { host, tools: Arc::new(tools), listener, server_lock, events, ends_unused })
     }
 
-    /// The state it serves.
+    /// The parts of the server.
     pub fn host(&self) -> &Arc<Host> {
         &self.host
     }
 
-    /// Where it is found.
+    /// The entry under which clients find it.
     pub fn entry(&self) -> ServerEntry {
         entry(&self.host)
     }
 
-    /// Ends the server when cancelled; cancelling twice is harmless.
+    /// Cancelling this shuts the server down; cancelling twice is harmless.
     pub fn shutdown(&self) -> CancellationToken {
         self.host.shutdown.clone()
     }
 
-    /// Serves until asked to end.
+    /// Serves until it is asked to shut down.
     pub async fn run(self) -> std::io::Result<()> {
-        let Self { host, tools, listener, server_lock, events } = self;
+        let Self { host, tools, listener, server_lock, events, ends_unused } = self;
         let server_lock = Arc::new(server_lock);
         tracing::info!(project = %host.project.root().display(), socket = %host.socket.display(),
             version = VERSION, "serving");
@@ -195,19 +207,26 @@ impl Server {
         let reserve_keeper = host.panes.clone();
         let reserving = tokio::spawn(async move { reserve_keeper.keep_reserve().await });
         let announcing = tokio::spawn(announce(host.clone(), server_lock.clone()));
+        let unused_after = host.limits.unused_seconds.filter(|_| ends_unused);
+        let unused = unused_after.map(|seconds| {
+            tokio::spawn(end_when_unused(host.clone(), Duration::from_secs(seconds)))
+        });
         let mut ending = None;
         let leaving = || {
             announcing.abort();
+            if let Some(unused) = &unused {
+                unused.abort();
+            }
             host.web.end(!host.handover.load(Ordering::Acquire));
             server_lock.retire();
-            // A server that ends on purpose takes everything in it along, unless another follows.
+            // A deliberate shutdown ends everything that runs, unless another server takes over.
             if !host.handover.load(Ordering::Acquire) {
-                // Shared servers and panes are ended through it.
+                // Shared servers and panes are ended through the keeper.
                 host.panes.keeper.resume();
-                // Before anything ends: whatever happens from here on, the next server knows.
+                // Before anything ends, so that the next server knows what was running, whatever happens.
                 host.lifecycle.note_interruption(Cause::Signal);
-                // What ends with the server has not come to rest, is not started again, and gets its
-                // messages from the next server.
+                // Processes that end with the server have not become idle, are
+                // not restarted, and get their messages from the next server.
                 timing.abort();
                 declaring.abort();
                 delivering.abort();
@@ -231,7 +250,7 @@ impl Server {
             let left = host.panes.keeper.end().await;
             following.abort();
             host.panes.note_shutdown();
-            host.ending.tell_ended(left);
+            host.ending.report_ended(left);
         }
         let web = host.web.clone();
         let _ = tokio::task::spawn_blocking(move || web.finish_audit()).await;
@@ -240,7 +259,7 @@ impl Server {
     }
 }
 
-/// What other parts learn of declared processes.
+/// Informs other parts about declared processes.
 #[derive(Debug)]
 struct DeclaredObserver {
     host: Weak<Host>,
@@ -271,23 +290,27 @@ impl declared::Observer for DeclaredObserver {
 }
 
 impl DeclaredObserver {
-    /// The HTTP endpoint as the project file declares it, else as the user's own settings do.
+    /// The HTTP settings of the project file, or else of the user's own settings.
     fn http_settings(&self, host: &Host) -> HttpSettings {
         let own = host.declared.effect().and_then(|file| file.http.clone());
         let users = || ProjectFile::of_the_user(self.settings.as_deref()?).ok()?.http;
         let http = own.or_else(users);
         let mut settings: HttpSettings = http.as_ref().map(Into::into).unwrap_or_default();
-        settings.bots = host.shared.bots_written();
+        settings.bots = host.shared.bots_definition();
         settings
     }
 }
 
-/// The limits that the project file sets, where it is trusted.
-fn limits_of(project: &Project, state: &StateDir) -> Limits {
+/// The limits of the project file, if it is trusted. The user's own settings say when an unused
+/// server shuts down, unless the project file does.
+fn limits_of(project: &Project, state: &StateDir, settings: Option<&Path>) -> Limits {
     let mut limits = Limits::default();
-    for (name, number) in project_file::trusted(project.root(), state).unwrap_or_default().limits {
+    let users = settings.and_then(|file| ProjectFile::of_the_user(file).ok()).unwrap_or_default();
+    let unused = users.limits.into_iter().filter(|(name, _)| name == UNUSED_LIMIT);
+    let trusted = project_file::trusted(project.root(), state).unwrap_or_default();
+    for (name, number) in unused.chain(trusted.limits) {
         if let Err(why) = limits.set(&name, number) {
-            tracing::error!(why, "a limit of the project file is left as it is");
+            tracing::error!(why, "a limit in the project file is ignored");
         }
     }
     limits
@@ -302,12 +325,12 @@ pub fn settings_file(name: &str) -> Option<PathBuf> {
     home.map(|home| home.join("patterm").join(name))
 }
 
-/// Says where the server is found whenever its HTTP endpoint moves.
+/// Updates the server's entry whenever the address of its HTTP endpoint changes.
 async fn announce(host: Arc<Host>, server_lock: Arc<ServerLock>) {
     let mut address = host.web.address();
     while address.changed().await.is_ok() {
         if let Err(error) = server_lock.update(&entry(&host)) {
-            tracing::error!(%error, "where the HTTP endpoint is cannot be told");
+            tracing::error!(%error, "cannot publish the address of the HTTP endpoint");
         }
     }
 }

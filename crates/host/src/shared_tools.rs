@@ -1,5 +1,5 @@
-//! The shared servers as a client of one connection sees them: their tools are listed beside patterm's
-//! own, and descriptors, calls and results pass as they are.
+//! The shared servers, for the client of one connection: their tools are listed beside
+//! patterm's own, and descriptors, calls and results pass unchanged.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,35 +19,34 @@ use crate::host::Host;
 use crate::tools::Registry;
 use patterm_panes::process::Process;
 
-/// How long a list of tools waits for servers whose tools are not known from an earlier life either;
-/// those that take longer are told of when they are there. A second more than the probe has: a server
-/// that ignores it is greeted then.
+/// How long a list of tools waits for servers whose tools are not known from an earlier run;
+/// the client is notified about the tools of slower ones later. One second longer than the
+/// probe, so that a server that ignores it can still be initialized.
 const LIST_PATIENCE: Duration =
     patterm_gateway::PROBE_TIMEOUT.saturating_add(Duration::from_secs(1));
 
-/// What stands between a server's name and its tool's.
-const BETWEEN: &str = "__";
+/// Separates a server's name from its tool's.
+const SEPARATOR: &str = "__";
 
-/// Tells connections apart.
+/// Numbers the connections.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 
 /// The shared servers, for one connection.
 pub(crate) struct SharedToolsClient {
     host: Arc<Host>,
-    /// Patterm's own tools.
+    /// patterm's own tools.
     tools: Arc<Registry>,
     caller: Caller,
     who: Who,
-    lines: Mutex<HashMap<String, Arc<ClientHandle>>>,
+    handles: Mutex<HashMap<String, Arc<ClientHandle>>>,
     notices: mpsc::Sender<Vec<u8>>,
-    /// What the client was last told of the tools, as a hash.
-    told: Mutex<Option<u64>>,
-    /// The client has shaken hands, and takes notifications that nobody asked for.
+    /// A hash of the last list that the client got.
+    listed: Mutex<Option<u64>>,
+    /// Whether the client has initialized, and accepts unsolicited notifications.
     greeted: AtomicBool,
-    /// Looks whether the client's list is another one, as long as this connection lasts: lists may stay
-    /// as they are for ever.
+    /// Checks whether the client's list changed, for as long as this connection exists.
     watch: OnceLock<Owned<()>>,
-    /// Counts changes of what this client can see.
+    /// Counts changes of the client's list.
     changes: watch::Sender<u64>,
 }
 
@@ -57,7 +56,7 @@ impl std::fmt::Debug for SharedToolsClient {
     }
 }
 
-/// A task that ends with whoever it is for.
+/// A task that is aborted when its owner is dropped.
 struct Owned<T>(JoinHandle<T>);
 
 impl<T> Drop for Owned<T> {
@@ -77,8 +76,8 @@ impl SharedToolsClient {
         let name = caller.process().map_or_else(|| "external".into(), ToString::to_string);
         Arc::new(Self {
             who: Who { name, session: format!("connection {number}") },
-            lines: Mutex::default(),
-            told: Mutex::default(),
+            handles: Mutex::default(),
+            listed: Mutex::default(),
             greeted: AtomicBool::new(false),
             watch: OnceLock::new(),
             changes: watch::Sender::new(0),
@@ -89,32 +88,32 @@ impl SharedToolsClient {
         })
     }
 
-    /// The client shook hands.
+    /// The client has initialized.
     pub(crate) fn note_greeting(&self) {
         self.greeted.store(true, Ordering::Relaxed);
     }
 
-    /// Told whenever the client's list of tools is another one.
+    /// Changes whenever the client's list of tools changes.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
     /// Adds the tools of shared servers to a list of patterm's own.
     pub(crate) async fn complete(self: &Arc<Self>, list: String) -> String {
-        // Who never asked for a list need not hear that it is another one.
+        // A client that never asked for a list needs no notifications about it.
         self.watch.get_or_init(|| {
             let changes = self.host.shared.catalogue().changes();
             Owned(tokio::spawn(watch_lists(Arc::downgrade(self), changes)))
         });
         if !self.is_open() {
-            *self.told() = Some(hash(&[]));
+            *self.listed() = Some(hash(&[]));
             return list;
         }
         let (catalogue, who) = (self.host.shared.catalogue().clone(), self.who.clone());
         let asked = async move { catalogue.tools(&who, LIST_PATIENCE).await };
         let mut task = Owned(self.host.shared.runtime().spawn(asked));
         let tools = self.shown((&mut task.0).await.unwrap_or_default());
-        *self.told() = Some(hash(&tools));
+        *self.listed() = Some(hash(&tools));
         let Some(span) = raw::at_path(&list, &["tools"]) else { return list };
         let mut more = String::new();
         let empty = list[span.clone()].trim_start_matches('[').trim_start().starts_with(']');
@@ -124,28 +123,28 @@ impl SharedToolsClient {
             }
             more.push_str(&tool.descriptor);
         }
-        // Before the bracket that closes the list.
+        // Insert before the closing bracket.
         raw::edited(&list, vec![(span.end - 1..span.end - 1, more)])
     }
 
-    /// Whether a tool of this name could be a shared server's.
+    /// Whether a tool with this name could belong to a shared server.
     pub(crate) fn may_have(&self, name: &str) -> bool {
-        name.contains(BETWEEN) && !self.tools.has(name) && self.is_open()
+        name.contains(SEPARATOR) && !self.tools.has(name) && self.is_open()
     }
 
-    /// Clients over HTTP have an endpoint for each server.
+    /// HTTP clients have a separate endpoint for each server instead.
     fn is_open(&self) -> bool {
         !matches!(self.caller, Caller::Token(_)) && !self.host.shared.is_empty()
     }
 
-    /// Calls a shared server's tool; the body of the answer, under the caller's id.
+    /// Calls a shared server's tool; returns the body of the response, with the caller's id.
     pub(crate) async fn call(self: Arc<Self>, id: Id, name: String, params: String) -> Vec<u8> {
         let tool = match self.find(&name).await {
             Ok(tool) => tool,
             Err(error) => return reply::error(Some(&id), &error),
         };
-        let line = match self.line(&tool.server) {
-            Ok(line) => line,
+        let handle = match self.handle(&tool.server) {
+            Ok(handle) => handle,
             Err(refusal) => return refusal.to_response(&id),
         };
         let params = match raw::at_path(&params, &["name"]) {
@@ -154,23 +153,25 @@ impl SharedToolsClient {
         };
         let text = reply::request(&id, "tools/call", Some(&params));
         let text = String::from_utf8_lossy(&text).into_owned();
-        let noting = self.host.web.noting(&self.who.name, &tool.server, &tool.tool, &params);
+        let audit = self.host.web.audit_call(&self.who.name, &tool.server, &tool.tool, &params);
         let asked = {
             let id = id.clone();
-            async move { line.request(&id, "tools/call", text).await }
+            async move { handle.request(&id, "tools/call", text).await }
         };
         let mut task = Owned(self.host.shared.runtime().spawn(asked));
         match (&mut task.0).await {
             Ok(Ok(answer)) => {
-                noting.answered(CallOutcome::of(&answer), answer.len());
+                audit.answered(CallOutcome::of(&answer), answer.len());
                 answer
             }
             Ok(Err(refusal)) => {
-                noting.answered(CallOutcome::of_error(&refusal), 0);
+                audit.answered(CallOutcome::of_error(&refusal), 0);
                 refusal.to_response(&id)
             }
             Err(_) => {
-                let message = format!("a fault in patterm while serving {name}; others go on");
+                let message = format!(
+                    "internal error in patterm while serving {name}; other calls are not affected"
+                );
                 reply::error(
                     Some(&id),
                     &ErrorObject::new(patterm_wire::error::INTERNAL_ERROR, message),
@@ -183,7 +184,7 @@ impl SharedToolsClient {
         let catalogue = self.host.shared.catalogue().clone();
         let mut found = catalogue.find(name);
         if found.is_none() {
-            // Its server may never have been asked, or have been down then.
+            // Its server may never have been asked, or was down.
             let (asked, who) = (catalogue.clone(), self.who.clone());
             let asked = async move { drop(asked.tools(&who, LIST_PATIENCE).await) };
             let mut task = Owned(self.host.shared.runtime().spawn(asked));
@@ -193,17 +194,17 @@ impl SharedToolsClient {
         found.and_then(|tool| self.shown(vec![tool]).pop()).ok_or_else(|| {
             let servers = self.host.shared.gateway().names();
             let mut message = format!(
-                "unknown tool `{name}`; the shared servers are {}, and tools/list has their tools",
+                "unknown tool `{name}`; the shared servers are {}, and tools/list lists their tools",
                 servers.join(", ")
             );
             for (server, fault) in servers.iter().filter_map(|s| Some((s, catalogue.error(s)?))) {
-                message.push_str(&format!("; `{server}` could not say its tools: {fault}"));
+                message.push_str(&format!("; `{server}` could not list its tools: {fault}"));
             }
             ErrorObject::new(INVALID_PARAMS, message)
         })
     }
 
-    /// Those that this caller may see.
+    /// The tools that this caller may see.
     fn shown(&self, tools: Vec<SharedTool>) -> Vec<SharedTool> {
         let names = |process: &Process| -> Vec<String> {
             let preset = process.agent.as_ref().map(|agent| agent.preset.clone());
@@ -223,40 +224,40 @@ impl SharedToolsClient {
         tools.into_iter().filter(shown).collect()
     }
 
-    /// This connection's line to a server.
-    fn line(&self, server: &str) -> Result<Arc<ClientHandle>, GatewayError> {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = lines.get(server) {
-            return Ok(line.clone());
+    /// This connection's handle of a server.
+    fn handle(&self, server: &str) -> Result<Arc<ClientHandle>, GatewayError> {
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = handles.get(server) {
+            return Ok(handle.clone());
         }
-        let (line, told) = self.host.shared.gateway().connect(server, &self.who)?;
-        let line = Arc::new(line);
-        lines.insert(server.to_owned(), line.clone());
-        let forward = forward(told, Arc::downgrade(&line), self.notices.clone());
+        let (handle, notifications) = self.host.shared.gateway().connect(server, &self.who)?;
+        let handle = Arc::new(handle);
+        handles.insert(server.to_owned(), handle.clone());
+        let forward = forward(notifications, Arc::downgrade(&handle), self.notices.clone());
         self.host.shared.runtime().spawn(forward);
-        Ok(line)
+        Ok(handle)
     }
 
-    /// Tells the client that its tools are others now, if they are.
-    fn look_again(&self) {
-        let mut told = self.told();
-        let Some(before) = *told else { return };
+    /// Notifies the client if its list of tools has changed.
+    fn check_list(&self) {
+        let mut listed = self.listed();
+        let Some(before) = *listed else { return };
         let now = hash(&self.shown(self.host.shared.catalogue().known_tools()));
         if now == before {
             return;
         }
-        *told = Some(now);
-        drop(told);
+        *listed = Some(now);
+        drop(listed);
         self.changes.send_modify(|changes| *changes += 1);
         if self.greeted.load(Ordering::Relaxed) {
             let notice = reply::notification("notifications/tools/list_changed", None);
-            // A client that reads nothing hears nothing.
+            // If the client does not read, the notice is dropped.
             let _ = self.notices.try_send(notice);
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, Option<u64>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn listed(&self) -> MutexGuard<'_, Option<u64>> {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -275,34 +276,36 @@ fn hash(tools: &[SharedTool]) -> u64 {
     hasher.finish()
 }
 
-/// Looks again whenever a list changed, as long as the connection lives.
+/// Checks the list at every change, until the connection ends.
 async fn watch_lists(shared_tools: Weak<SharedToolsClient>, mut changes: watch::Receiver<u64>) {
     while changes.changed().await.is_ok() {
         let Some(shared_tools) = shared_tools.upgrade() else { return };
-        shared_tools.look_again();
+        shared_tools.check_list();
     }
 }
 
-/// Passes on what a server tells a caller of its calls. Lists of its own it does not have here, and
-/// it can ask nothing.
+/// Forwards a server's notifications about calls. Changes of its lists are reported elsewhere,
+/// and its requests are refused.
 async fn forward(
-    mut told: mpsc::Receiver<Notification>,
-    line: Weak<ClientHandle>,
+    mut notifications: mpsc::Receiver<Notification>,
+    handle: Weak<ClientHandle>,
     notices: mpsc::Sender<Vec<u8>>,
 ) {
-    while let Some(told) = told.recv().await {
-        let method = raw::member(&told.text, "method").unwrap_or_default();
-        if let Some(id) = raw::member(&told.text, "id").and_then(Id::from_json) {
-            let message = format!("{method} is not served over an agent's connection");
+    while let Some(notification) = notifications.recv().await {
+        let method = raw::member(&notification.text, "method").unwrap_or_default();
+        if let Some(id) = raw::member(&notification.text, "id").and_then(Id::from_json) {
+            let message = format!("{method} is not supported on an agent's connection");
             let refusal = reply::error(Some(&id), &ErrorObject::new(METHOD_NOT_FOUND, message));
-            if let Some(line) = line.upgrade()
+            if let Some(handle) = handle.upgrade()
                 && let Ok(Incoming::One(message)) = Incoming::parse(&refusal)
             {
-                line.notify(&message, &String::from_utf8_lossy(&refusal));
+                handle.notify(&message, &String::from_utf8_lossy(&refusal));
             }
             continue;
         }
-        if !method.contains("list_changed") && notices.send(told.text.into_bytes()).await.is_err() {
+        if !method.contains("list_changed")
+            && notices.send(notification.text.into_bytes()).await.is_err()
+        {
             return;
         }
     }

@@ -1,5 +1,5 @@
-//! The end of a server on purpose: every program is asked to end, all at the same time, and has a
-//! grace time before what is left is killed. Whoever asked reads a report of how far it is.
+//! Shutting a server down: every program is asked to exit, all at the same time, and those left
+//! after the grace period are killed. A report shows the progress to the client that asked.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,60 +15,79 @@ use patterm_agents::Agents;
 use patterm_panes::Panes;
 use patterm_panes::data_plane::ProcessRun;
 use patterm_panes::lifecycle::KILL_PATIENCE;
+use patterm_panes::process::ProcessId;
+use patterm_project::declared::Declared;
 use patterm_project::project_file::ProjectFile;
 use patterm_store::limits::Limits;
 use patterm_store::state;
 
-/// How long programs have to end by themselves, unless it is said otherwise.
+/// The default grace period of programs.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The longest grace time: longer than any database needs, and not for ever.
+/// The longest grace period: longer than any database needs.
 pub const LONGEST_GRACE: Duration = Duration::from_secs(3600);
 
-/// The limit that sets the grace time, in the user's settings or a project file.
+/// The limit that sets the grace period, in the user's settings or a project file.
 const GRACE_LIMIT: &str = "end_grace_seconds";
 
 const REPORT_VERSION: u32 = 1;
 
-/// The least time between two reports of how far the end is: many programs that end at the same time are
-/// one report, and a client looks no more often.
+/// The minimum time between two progress reports: many programs that exit together make one
+/// report, and a client does not look more often.
 const REPORT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How far the end of a server is.
+/// The progress of a shutdown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndReport {
     /// The server's process id.
     pub pid: u32,
-    /// The processes that have not ended yet.
+    /// The processes that have not exited yet.
     #[serde(default)]
     pub waiting: Vec<String>,
-    /// What could not be ended: programs with their process ids.
+    /// The programs that could not be ended, with their process ids.
     #[serde(default)]
     pub survivors: Vec<String>,
-    /// Why that is not known.
+    /// Why the survivors are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// This is the last report: everything was ended, but for what it names. Without it the server died
-    /// before that.
+    /// Whether this is the last report: everything has ended except the survivors. Without
+    /// it, the server died earlier.
     #[serde(default)]
     pub finished: bool,
 }
 
-/// How the server is to end.
+/// How the server shuts down.
 #[derive(Debug)]
 pub(crate) struct Shutdown {
     panes: Arc<Panes>,
     agents: Arc<Agents>,
+    declared: Arc<Declared>,
     /// The user's settings.
     settings: Option<PathBuf>,
-    /// The grace time that the project file sets.
+    /// The grace period of the project file.
     project_grace: Option<u64>,
-    /// Where the report goes.
+    /// The file for the report.
     report: PathBuf,
-    /// The grace time that was asked for, or else was found in the settings then.
-    grace: Mutex<Option<Duration>>,
-    /// The last report was written; none that was begun before may replace it.
+    /// The grace period that a person requested.
+    grace: Mutex<Option<Grace>>,
+    /// Whether the last report was written; no earlier one may replace it.
     finished: Mutex<bool>,
+}
+
+/// How long programs may take to exit.
+#[derive(Debug, Clone, Copy)]
+struct Grace {
+    /// What a person has requested for all of them.
+    requested: Option<Duration>,
+    /// The default, from the settings at the time of the request.
+    default: Duration,
+}
+
+impl Grace {
+    /// The time for one process: the project file may set its own.
+    fn of(self, id: &ProcessId, declared: &Declared) -> Duration {
+        self.requested.or_else(|| declared.stop_grace(id)).unwrap_or(self.default)
+    }
 }
 
 impl Shutdown {
@@ -76,13 +95,15 @@ impl Shutdown {
         report: PathBuf,
         panes: Arc<Panes>,
         agents: Arc<Agents>,
+        declared: Arc<Declared>,
         limits: &Limits,
         settings: Option<PathBuf>,
     ) -> Self {
         let project_grace = limits.end_grace_seconds;
         let (grace, finished) = Default::default();
-        // What an earlier server left there names that one, and a client may still have to read it.
-        Self { panes, agents, settings, project_grace, report, grace, finished }
+        // A report of an earlier server stays: it has that server's pid, and a client
+        // may still read it.
+        Self { panes, agents, declared, settings, project_grace, report, grace, finished }
     }
 
     fn write(&self, report: &EndReport) {
@@ -91,20 +112,21 @@ impl Shutdown {
             return;
         }
         if let Err(error) = state::write(&self.report, REPORT_VERSION, report) {
-            tracing::warn!(%error, "how far the end is cannot be told");
+            tracing::warn!(%error, "cannot write the shutdown report");
         }
     }
 
-    /// Takes a person's request to end this server.
+    /// Accepts a person's request to shut down.
     pub(crate) fn request(&self, request: ShutdownRequest) -> ShutdownBegun {
         let asked = request.grace_ms.map(|grace| Duration::from_millis(grace).min(LONGEST_GRACE));
-        let grace = asked.unwrap_or_else(|| self.grace_set());
+        let grace = Grace { requested: asked, default: self.grace_set() };
         *self.grace.lock().unwrap_or_else(PoisonError::into_inner) = Some(grace);
-        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        let longest = self.longest(grace, self.panes.runs().iter().map(|(_, run)| run));
+        let grace_ms = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
         ShutdownBegun { report: Some(self.report.clone()), grace_ms }
     }
 
-    /// The grace time that a trusted project file or the user's settings set.
+    /// The grace period of a trusted project file, or else of the user's settings.
     fn grace_set(&self) -> Duration {
         let of_the_user = || {
             let file = ProjectFile::of_the_user(self.settings.as_deref()?).ok()?;
@@ -114,23 +136,36 @@ impl Shutdown {
         set().unwrap_or(GRACE).min(LONGEST_GRACE)
     }
 
-    /// Asks everything that runs to end, waits for the grace time, and kills the rest. What cannot be
-    /// killed is left to the keeper.
+    /// The longest grace period of these runs.
+    fn longest<'r>(
+        &self,
+        grace: Grace,
+        runs: impl Iterator<Item = &'r Arc<ProcessRun>>,
+    ) -> Duration {
+        let first = grace.requested.unwrap_or(grace.default);
+        let running = runs.filter(|run| run.pane.is_some() && !run.watch().borrow().empty);
+        running.map(|run| grace.of(&run.id, &self.declared)).fold(first, Duration::max)
+    }
+
+    /// Asks all programs to exit, waits for the grace period, and kills the rest. Programs
+    /// that cannot be killed are left to the keeper.
     pub(crate) async fn end_panes(self: Arc<Self>) {
         let asked = *self.grace.lock().unwrap_or_else(PoisonError::into_inner);
-        let grace = asked.unwrap_or_else(|| self.grace_set());
+        let grace = asked.unwrap_or_else(|| Grace { requested: None, default: self.grace_set() });
         let mut waiting: BTreeMap<String, Arc<ProcessRun>> =
             self.panes.runs().into_iter().collect();
         waiting.retain(|_, run| run.pane.is_some() && !run.watch().borrow().empty);
+        let longest = self.longest(grace, waiting.values());
         let mut ends = JoinSet::new();
         for (name, run) in &waiting {
-            let at_once = grace.is_zero() || self.agents.conversations.must_be_killed(&run.id);
-            let asked = run.pane.as_ref().map(|pane| match at_once {
-                true => pane.kill(),
-                false => pane.end(grace),
-            });
-            if let Some(Err(error)) = asked {
-                tracing::warn!(id = %run.id, %error, "it cannot be asked to end");
+            let grace = grace.of(&run.id, &self.declared);
+            if grace.is_zero() || self.agents.conversations.must_be_killed(&run.id) {
+                if let Some(Err(error)) = run.pane.as_ref().map(|pane| pane.kill()) {
+                    tracing::warn!(id = %run.id, %error, "cannot kill a process");
+                }
+            } else {
+                let (declared, run) = (self.declared.clone(), run.clone());
+                tokio::spawn(async move { declared.end_with_server(&run, grace).await });
             }
             let (name, mut progress) = (name.clone(), run.watch());
             ends.spawn(async move {
@@ -140,9 +175,9 @@ impl Shutdown {
         }
         let all = async {
             while !ends.is_empty() {
-                self.tell_waiting(&waiting).await;
+                self.report_waiting(&waiting).await;
                 let next = tokio::time::Instant::now() + REPORT_PAUSE;
-                // At least one has ended, and all that do until the next report.
+                // Wait for one exit, then collect all others until the next report.
                 let mut ended = ends.join_next().await;
                 while let Some(Ok(name)) = ended {
                     waiting.remove(&name);
@@ -150,15 +185,15 @@ impl Shutdown {
                     ended = more.unwrap_or_default();
                 }
             }
-            self.tell_waiting(&waiting).await;
+            self.report_waiting(&waiting).await;
         };
-        if tokio::time::timeout(grace + KILL_PATIENCE, all).await.is_err() {
-            tracing::warn!("not everything has ended; the keeper ends the rest");
+        if tokio::time::timeout(longest + KILL_PATIENCE, all).await.is_err() {
+            tracing::warn!("some programs still run; leaving them to the keeper");
         }
     }
 
-    /// Says what has not ended yet, from a thread that may wait for the disk.
-    async fn tell_waiting(self: &Arc<Self>, waiting: &BTreeMap<String, Arc<ProcessRun>>) {
+    /// Reports the processes that have not exited, on a thread that may block on the disk.
+    async fn report_waiting(self: &Arc<Self>, waiting: &BTreeMap<String, Arc<ProcessRun>>) {
         let name = |run: &Arc<ProcessRun>| {
             let name = self.panes.processes.get(&run.id).map(|process| process.name);
             format!("{} ({})", run.id, name.unwrap_or_default())
@@ -169,8 +204,8 @@ impl Shutdown {
         let _ = tokio::task::spawn_blocking(move || ending.write(&report)).await;
     }
 
-    /// Says what came of it.
-    pub(crate) fn tell_ended(&self, left: std::io::Result<Vec<Survivor>>) {
+    /// Writes the last report.
+    pub(crate) fn report_ended(&self, left: std::io::Result<Vec<Survivor>>) {
         let pid = std::process::id();
         let mut report = EndReport { pid, finished: true, ..EndReport::default() };
         match left {

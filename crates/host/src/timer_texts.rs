@@ -1,4 +1,4 @@
-//! The texts of timers go the way of all texts.
+//! Delivers the texts of timers like all other texts.
 
 use std::sync::Arc;
 

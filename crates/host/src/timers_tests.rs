@@ -1,4 +1,4 @@
-//! Timers of a whole host on a clock that the test moves.
+//! Timers of a whole host on a clock that the test sets.
 
 use std::sync::Arc;
 
@@ -9,14 +9,15 @@ use patterm_agents::activity::{Activity, ActivityState, FAILED};
 use patterm_agents::delivery::{NewDelivery, Pending, Receipt, ReceiptState, Source};
 use patterm_panes::keeper_client::KeeperClient;
 use patterm_panes::process::{AgentEntry, Attention, Kind, ProcessId, Status};
+use patterm_store::clock::{Clock, Moment};
 use patterm_store::limits::Limits;
 use patterm_store::project::Project;
 use patterm_store::state::StateDir;
-use patterm_timers::{Clock, Condition, Driver, Mode, Moment, NewTimer, TimerId};
+use patterm_timers::{Condition, Driver, Mode, NewTimer, TimerId};
 
 use crate::host::{Host, Parts};
 
-/// A folder, a clock, and the host that lives there now.
+/// A folder, a clock, and the current host.
 struct World {
     folder: tempfile::TempDir,
     clock: Arc<watch::Sender<Moment>>,
@@ -52,7 +53,7 @@ fn host(folder: &tempfile::TempDir, clock: &Arc<watch::Sender<Moment>>) -> Arc<H
 }
 
 impl World {
-    /// A host with an owner, p1, and two others that run, p2 and p3.
+    /// A host with an owner, p1, and two other running processes, p2 and p3.
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let now = Moment { boot: "first".into(), up_ms: 0, wall_ms: 1_000_000 };
@@ -71,7 +72,7 @@ impl World {
         self.driving = Some(tokio::spawn(driver.run()));
     }
 
-    /// The server dies, and another one takes up what it left.
+    /// The server dies, and another one continues.
     async fn next_server(&mut self) {
         if let Some(driving) = self.driving.take() {
             driving.abort();
@@ -94,25 +95,25 @@ impl World {
         self.host.timers.set(new).unwrap().0.id
     }
 
-    fn stands(&self, process: u64, state: ActivityState, settled: bool) {
+    fn becomes(&self, process: u64, state: ActivityState, settled: bool) {
         let activity = Activity::new(state, "as the test says");
         self.host.agents.activities.set(&ProcessId::new(process), activity, settled);
     }
 
-    /// What was queued.
+    /// The queued texts.
     fn texts(&self) -> Vec<String> {
         self.host.agents.deliveries.all().into_iter().map(|delivery| delivery.text).collect()
     }
 
-    /// Waits until so many texts are queued, and nothing more is to be done.
-    async fn handed_in(&self, texts: usize) -> Vec<String> {
+    /// Waits until this many texts are queued, and the driver is quiet.
+    async fn queued(&self, texts: usize) -> Vec<String> {
         let mut changes = self.host.agents.deliveries.changes();
         changes.wait_for(|_| self.texts().len() >= texts).await.unwrap();
         self.quiet().await;
         self.texts()
     }
 
-    /// Lets the driver do all it has to do now.
+    /// Lets the driver do everything it can do now.
     async fn quiet(&self) {
         for _ in 0..100 {
             tokio::task::yield_now().await;
@@ -130,7 +131,7 @@ fn run<T>(what: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn clocks_that_jump_and_machines_that_sleep() {
+fn clock_changes_and_suspended_machines_are_handled() {
     run(async {
         let mut world = World::new();
         world.drive();
@@ -138,26 +139,26 @@ fn clocks_that_jump_and_machines_that_sleep() {
         world.pass(9_000);
         world.clock.send_modify(|now| now.wall_ms += 86_400_000);
         world.quiet().await;
-        assert!(world.texts().is_empty(), "a wall clock that jumps ahead makes nothing early");
+        assert!(world.texts().is_empty(), "a wall clock that jumps ahead makes no timer early");
         world.clock.send_modify(|now| now.wall_ms = 0);
         world.pass(1_000);
         world.quiet().await;
         assert!(world.texts().is_empty());
         world.pass(1);
         assert_eq!(
-            world.handed_in(1).await,
+            world.queued(1).await,
             ["later"],
-            "nor does one that was set back make it late"
+            "a wall clock that was set back makes no timer late"
         );
         world.set("after a night", Condition::After { ms: 3_600_000 });
         world.quiet().await;
         world.pass(30_000_000);
-        assert_eq!(world.handed_in(2).await[1], "after a night");
+        assert_eq!(world.queued(2).await[1], "after a night");
     });
 }
 
 #[test]
-fn what_came_due_without_a_server_fires_when_one_is_back() {
+fn timers_that_became_due_without_a_server_fire_when_one_is_back() {
     run(async {
         let mut world = World::new();
         world.set("second", Condition::After { ms: 9_000 });
@@ -165,11 +166,11 @@ fn what_came_due_without_a_server_fires_when_one_is_back() {
         world.set("not yet", Condition::After { ms: 90_000 });
         world.pass(60_000);
         world.next_server().await;
-        assert_eq!(world.handed_in(2).await, ["first", "second"]);
+        assert_eq!(world.queued(2).await, ["first", "second"]);
         world.next_server().await;
         world.quiet().await;
         assert_eq!(world.texts().len(), 2, "once");
-        // Another boot; the wall clock is what is left.
+        // Another boot: only the wall clock is left.
         world.clock.send_modify(|now| {
             *now = Moment { boot: "second".into(), up_ms: 10, wall_ms: now.wall_ms + 20_000 };
         });
@@ -178,15 +179,15 @@ fn what_came_due_without_a_server_fires_when_one_is_back() {
         world.quiet().await;
         assert_eq!(world.texts().len(), 2);
         world.pass(1_500);
-        assert_eq!(world.handed_in(3).await[2], "not yet");
+        assert_eq!(world.queued(3).await[2], "not yet");
     });
 }
 
 #[test]
-fn a_server_that_died_between_handing_in_and_noting_it_fires_once() {
+fn a_server_that_dies_between_queueing_and_recording_fires_once() {
     run(async {
         let mut world = World::new();
-        world.stands(2, ActivityState::Working, false);
+        world.becomes(2, ActivityState::Working, false);
         let id = world.set("wake up", idle(Mode::Any, &[2]));
         let source = Source::Timer { timer_id: id.to_string() };
         let key = Some(format!("timer {id}"));
@@ -194,66 +195,66 @@ fn a_server_that_died_between_handing_in_and_noting_it_fires_once() {
         let new = NewDelivery { to, source, key, text: "wake up".into() };
         world.host.agents.deliveries.enqueue(new).unwrap();
         world.next_server().await;
-        world.stands(2, ActivityState::Idle, true);
+        world.becomes(2, ActivityState::Idle, true);
         world.quiet().await;
         assert_eq!(world.texts(), ["wake up"]);
         let error = world.host.timers.find(&id).unwrap_err();
-        assert!(error.to_string().contains("has fired"), "{}", error.to_string());
+        assert!(error.to_string().contains("already fired"), "{}", error.to_string());
     });
 }
 
 #[test]
-fn a_damaged_file_does_not_let_a_new_timer_pass_for_an_old_one() {
+fn after_damage_a_new_timer_is_not_mistaken_for_an_old_one() {
     run(async {
         let mut world = World::new();
         world.drive();
         world.set("old", Condition::After { ms: 0 });
         world.pass(1);
-        world.handed_in(1).await;
+        world.queued(1).await;
         std::fs::write(state_of(&world.folder).file("timers.json"), "{").unwrap();
         world.next_server().await;
         assert_eq!(world.set("new", Condition::After { ms: 0 }), TimerId::named("t2"));
         world.pass(1);
-        assert_eq!(world.handed_in(2).await, ["old", "new"]);
+        assert_eq!(world.queued(2).await, ["old", "new"]);
     });
 }
 
 #[test]
-fn rests_are_seen_as_they_come() {
+fn idle_processes_are_noticed_at_once() {
     run(async {
         let mut world = World::new();
         world.drive();
-        world.stands(2, ActivityState::Working, false);
-        world.stands(3, ActivityState::Idle, true);
+        world.becomes(2, ActivityState::Working, false);
+        world.becomes(3, ActivityState::Idle, true);
         world.set("any", idle(Mode::Any, &[2, 3]));
         world.set("all", idle(Mode::All, &[2, 3]));
         world.quiet().await;
-        world.stands(2, ActivityState::Idle, false);
+        world.becomes(2, ActivityState::Idle, false);
         world.quiet().await;
-        world.stands(2, ActivityState::Blocked, false);
+        world.becomes(2, ActivityState::Blocked, false);
         world.quiet().await;
         assert!(world.texts().is_empty(), "not confirmed, and blocked is not idle");
-        world.stands(2, ActivityState::Idle, true);
+        world.becomes(2, ActivityState::Idle, true);
         assert_eq!(
-            world.handed_in(2).await,
+            world.queued(2).await,
             [
                 "[system] timer t1: two (p2) is idle. The others: three (p3) is idle.\nany",
-                "[system] timer t2: all rest: two (p2) is idle; three (p3) is idle.\nall"
+                "[system] timer t2: all are idle: two (p2) is idle; three (p3) is idle.\nall"
             ]
         );
-        world.stands(2, ActivityState::Working, false);
-        world.stands(2, ActivityState::Idle, true);
+        world.becomes(2, ActivityState::Working, false);
+        world.becomes(2, ActivityState::Idle, true);
         world.quiet().await;
         assert_eq!(world.texts().len(), 2, "each fires once");
     });
 }
 
 #[test]
-fn an_agent_at_a_limit_is_not_idle_and_the_text_says_until_when() {
+fn a_limited_agent_is_not_idle_and_the_text_says_until_when() {
     run(async {
         let mut world = World::new();
         world.drive();
-        world.stands(2, ActivityState::Working, false);
+        world.becomes(2, ActivityState::Working, false);
         let watched = vec![(ProcessId::new(2), "two".into()), (ProcessId::new(3), "three".into())];
         world.set("any", idle(Mode::Any, &[2]));
         let max_wait_ms = Some(5_000);
@@ -265,12 +266,13 @@ fn an_agent_at_a_limit_is_not_idle_and_the_text_says_until_when() {
         world.quiet().await;
         assert!(world.texts().is_empty(), "limited is not idle");
         world.pass(5_001);
-        let says = "two (p2) is limited until 3 PM; three (p3) is limited: its CLI does not say \
+        let says = "two (p2) is limited until 3 PM; three (p3) is limited, and its CLI does not say \
             until when";
-        let text = format!("[system] timer t2: 5 seconds have passed without that: {says}.\nall");
-        assert_eq!(world.handed_in(1).await, [text]);
-        world.stands(2, ActivityState::Idle, true);
-        assert_eq!(world.handed_in(2).await.len(), 2, "it rests after its next turn");
+        let missed = "timed out after 5 seconds";
+        let text = format!("[system] timer t2: {missed}: {says}.\nall");
+        assert_eq!(world.queued(1).await, [text]);
+        world.becomes(2, ActivityState::Idle, true);
+        assert_eq!(world.queued(2).await.len(), 2, "it is idle after its next turn");
     });
 }
 
@@ -279,33 +281,33 @@ fn a_timer_whose_agent_was_restarted_without_its_conversation_says_so() {
     run(async {
         let mut world = World::new();
         world.drive();
-        world.stands(2, ActivityState::Working, false);
+        world.becomes(2, ActivityState::Working, false);
         world.set("any", idle(Mode::Any, &[2]));
         world.host.panes.processes.note(&ProcessId::new(2), |process| {
             let (preset, conversation) = ("codex".to_owned(), "new".to_owned());
             let agent = AgentEntry {
                 preset,
                 conversation,
-                told: false,
-                spoken: false,
-                anew: true,
+                id_reported: false,
+                had_turn: false,
+                lost_conversation: true,
                 turn_in_run: None,
             };
             (process.agent, process.started_at) = (Some(agent), Some(u64::MAX));
         });
-        world.stands(2, ActivityState::Idle, true);
+        world.becomes(2, ActivityState::Idle, true);
         let text = "[system] timer t1: two (p2) is idle; it was restarted without its conversation, \
             and the turn you waited for is lost.\nany";
-        assert_eq!(world.handed_in(1).await, [text]);
+        assert_eq!(world.queued(1).await, [text]);
     });
 }
 
 #[test]
-fn a_lead_at_rest_is_told_with_the_agents_that_still_work_below_it() {
+fn the_reason_of_an_idle_agent_names_the_busy_agents_below_it() {
     let world = World::new();
     world.host.panes.processes.note(&ProcessId::new(2), |p| p.parent_id = Some(ProcessId::new(1)));
-    world.stands(1, ActivityState::Idle, true);
-    let told = || {
+    world.becomes(1, ActivityState::Idle, true);
+    let reason = || {
         let lead = world.host.panes.processes.get(&ProcessId::new(1)).unwrap();
         world.host.activity.of(&lead).reason
     };
@@ -314,18 +316,18 @@ fn a_lead_at_rest_is_told_with_the_agents_that_still_work_below_it() {
         (ActivityState::Blocked, "waits for a person"),
         (ActivityState::Limited, "is limited"),
     ] {
-        world.stands(2, state, false);
-        assert_eq!(told(), format!("as the test says; below it, two (p2) {how}"));
+        world.becomes(2, state, false);
+        assert_eq!(reason(), format!("as the test says; below it, two (p2) {how}"));
     }
-    world.stands(2, ActivityState::Idle, true);
-    assert_eq!(told(), "as the test says");
+    world.becomes(2, ActivityState::Idle, true);
+    assert_eq!(reason(), "as the test says");
 }
 
 #[test]
-fn an_agent_at_rest_is_told_with_the_texts_that_are_queued_for_it() {
+fn the_reason_of_an_idle_agent_mentions_its_queued_texts() {
     let world = World::new();
-    world.stands(2, ActivityState::Idle, true);
-    let told = || {
+    world.becomes(2, ActivityState::Idle, true);
+    let reason = || {
         let agent = world.host.panes.processes.get(&ProcessId::new(2)).unwrap();
         world.host.activity.of(&agent).reason
     };
@@ -336,15 +338,15 @@ fn an_agent_at_rest_is_told_with_the_texts_that_are_queued_for_it() {
         world.host.agents.deliveries.enqueue(new).unwrap()
     };
     let first = send("one");
-    world.host.agents.deliveries.explain(first, Pending::Gate, "a draft stands in its prompt");
-    let why = "a draft stands in its prompt";
-    assert_eq!(told(), format!("as the test says; a text is queued for it: {why}"));
+    world.host.agents.deliveries.explain(first, Pending::Gate, "its prompt has a draft");
+    let why = "its prompt has a draft";
+    assert_eq!(reason(), format!("as the test says; a text is queued for it: {why}"));
     send("two");
-    assert_eq!(told(), format!("as the test says; 2 texts are queued for it: {why}"));
+    assert_eq!(reason(), format!("as the test says; 2 texts are queued for it: {why}"));
 }
 
 #[test]
-fn a_timer_says_that_a_turn_failed_only_of_the_last_turn() {
+fn a_timer_reports_only_a_failure_of_the_last_turn() {
     run(async {
         let mut world = World::new();
         world.drive();
@@ -355,13 +357,14 @@ fn a_timer_says_that_a_turn_failed_only_of_the_last_turn() {
             process.attention = Some(Attention { reason, by: "p2".to_owned(), at: 1 });
         });
         world.set("failed", idle(Mode::All, &[2]));
-        let failed = "[system] timer t1: all rest: two (p2) is idle: its last turn failed.\nfailed";
-        assert_eq!(world.handed_in(1).await, [failed]);
-        // The next turn succeeds; the call for a person is still there.
-        world.stands(2, ActivityState::Idle, true);
+        let failed =
+            "[system] timer t1: all are idle: two (p2) is idle: its last turn failed.\nfailed";
+        assert_eq!(world.queued(1).await, [failed]);
+        // The next turn succeeds; the request for attention is still there.
+        world.becomes(2, ActivityState::Idle, true);
         world.set("done", idle(Mode::All, &[2]));
-        let done = "[system] timer t2: all rest: two (p2) is idle.\ndone";
-        assert_eq!(world.handed_in(2).await, [failed, done]);
+        let done = "[system] timer t2: all are idle: two (p2) is idle.\ndone";
+        assert_eq!(world.queued(2).await, [failed, done]);
     });
 }
 
@@ -370,35 +373,35 @@ fn all_may_fire_at_once() {
     run(async {
         let mut world = World::new();
         world.drive();
-        world.stands(2, ActivityState::Idle, true);
+        world.becomes(2, ActivityState::Idle, true);
         world.set("now", idle(Mode::All, &[2]));
-        assert_eq!(world.handed_in(1).await.len(), 1);
+        assert_eq!(world.queued(1).await.len(), 1);
     });
 }
 
 #[test]
-fn one_that_was_idle_at_arming_is_known_to_the_next_server() {
+fn the_next_server_knows_which_processes_were_idle_at_arming() {
     run(async {
         let mut world = World::new();
-        world.stands(2, ActivityState::Idle, true);
-        world.stands(3, ActivityState::Working, false);
+        world.becomes(2, ActivityState::Idle, true);
+        world.becomes(3, ActivityState::Working, false);
         world.set("wake up", idle(Mode::Any, &[2, 3]));
         world.next_server().await;
-        world.stands(2, ActivityState::Idle, true);
+        world.becomes(2, ActivityState::Idle, true);
         world.quiet().await;
         assert!(world.texts().is_empty());
-        world.stands(2, ActivityState::Working, false);
+        world.becomes(2, ActivityState::Working, false);
         world.quiet().await;
         world.next_server().await;
         world.quiet().await;
-        // It came to rest while nobody looked.
-        world.stands(2, ActivityState::Idle, true);
-        assert_eq!(world.handed_in(1).await.len(), 1);
+        // It became idle while no server was running.
+        world.becomes(2, ActivityState::Idle, true);
+        assert_eq!(world.queued(1).await.len(), 1);
     });
 }
 
 #[test]
-fn watched_processes_end_and_are_closed_and_owners_go() {
+fn watched_processes_may_exit_or_be_closed_and_closed_owners_lose_their_timers() {
     run(async {
         let mut world = World::new();
         world.drive();
@@ -415,8 +418,10 @@ fn watched_processes_end_and_are_closed_and_owners_go() {
         let three = world.host.panes.processes.get(&ProcessId::new(3)).unwrap();
         world.host.lifecycle.close(&three).await.unwrap();
         assert_eq!(
-            world.handed_in(1).await,
-            ["[system] timer t1: all rest: two (p2) exited with 3; name3 (p3) was closed.\ngone"]
+            world.queued(1).await,
+            [
+                "[system] timer t1: all are idle: two (p2) exited with 3; name3 (p3) was closed.\ngone"
+            ]
         );
         let id = world.set("never", Condition::After { ms: 1_000 });
         let owner = world.host.panes.processes.get(&ProcessId::new(1)).unwrap();
@@ -430,7 +435,7 @@ fn watched_processes_end_and_are_closed_and_owners_go() {
 }
 
 #[test]
-fn a_text_that_nobody_takes_now_is_handed_in_when_there_is_room() {
+fn a_text_that_cannot_be_queued_is_queued_when_there_is_room() {
     run(async {
         let mut world = World::new();
         let mut last = 0;
@@ -452,16 +457,16 @@ fn a_text_that_nobody_takes_now_is_handed_in_when_there_is_room() {
         let (timers, _) = world.host.timers.all();
         assert_eq!(timers.len(), 1, "it is not lost");
         world.host.agents.deliveries.finish(last, Receipt::new(ReceiptState::Delivered, "seen"));
-        assert_eq!(world.handed_in(101).await[100], "at last");
+        assert_eq!(world.queued(101).await[100], "at last");
     });
 }
 
 #[test]
-fn paused_it_neither_runs_nor_listens() {
+fn a_paused_timer_neither_counts_down_nor_watches() {
     run(async {
         let mut world = World::new();
         world.drive();
-        world.stands(2, ActivityState::Working, false);
+        world.becomes(2, ActivityState::Working, false);
         let delay = world.set("delay", Condition::After { ms: 10_000 });
         let any = world.set("any", idle(Mode::Any, &[2]));
         world.pass(4_000);
@@ -469,9 +474,9 @@ fn paused_it_neither_runs_nor_listens() {
             assert!(world.host.timers.pause(id,).unwrap().paused);
         }
         world.pass(60_000);
-        world.stands(2, ActivityState::Idle, true);
+        world.becomes(2, ActivityState::Idle, true);
         world.next_server().await;
-        world.stands(2, ActivityState::Idle, true);
+        world.becomes(2, ActivityState::Idle, true);
         world.quiet().await;
         assert!(world.texts().is_empty());
         for id in [&delay, &any] {
@@ -481,10 +486,10 @@ fn paused_it_neither_runs_nor_listens() {
         world.quiet().await;
         assert!(world.texts().is_empty(), "it was idle when it was resumed");
         world.pass(1_002);
-        assert_eq!(world.handed_in(1).await, ["delay"]);
-        world.stands(2, ActivityState::Working, false);
+        assert_eq!(world.queued(1).await, ["delay"]);
+        world.becomes(2, ActivityState::Working, false);
         world.quiet().await;
-        world.stands(2, ActivityState::Idle, true);
-        assert_eq!(world.handed_in(2).await.len(), 2);
+        world.becomes(2, ActivityState::Idle, true);
+        assert_eq!(world.queued(2).await.len(), 2);
     });
 }

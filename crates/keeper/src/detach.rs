@@ -1,7 +1,6 @@
 //! Starts servers that are nobody's children: neither their client's, nor the keeper's, which would
 //! kill what a server leaves behind as strays.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,6 +15,7 @@ use rustix::process::{
 };
 
 use crate::client::timespec;
+use crate::environment::Environment;
 
 /// Starts a program from this process, a single-threaded keeper, as nobody's child: what it leaves
 /// behind when it dies is not ours to kill.
@@ -68,13 +68,13 @@ pub fn start_server(
     program: &Path,
     arguments: &[OsString],
     folder: &Path,
-    environment: &BTreeMap<String, String>,
+    environment: &Environment,
     timeout: Duration,
 ) -> io::Result<StartOutput> {
     crate::descriptors::close_on_exec_above_stderr()?;
     #[expect(clippy::disallowed_methods, reason = "this is the crate that starts programs")]
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder).env_clear().envs(environment);
+    command.args(arguments).current_dir(folder).env_clear().envs(environment.iter());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     crate::descriptors::pass_original_limit(&mut command);
     let mut child = command.spawn()?;
@@ -130,7 +130,7 @@ mod tests {
 
     fn started(script: &str, timeout: Duration) -> io::Result<StartOutput> {
         let arguments = ["-c".into(), script.into()];
-        let environment = BTreeMap::from([("WORD".to_owned(), "said".to_owned())]);
+        let environment = Environment::from([("WORD", "said")]);
         start_server(Path::new("/bin/sh"), &arguments, Path::new("/"), &environment, timeout)
     }
 

@@ -120,7 +120,8 @@ impl Init {
             ControlEvent::Nothing => {}
             ControlEvent::Command(InitCommand::Signal(signal)) => self.signal(signal),
             ControlEvent::Command(InitCommand::Stop { signal, grace }) => {
-                self.last_signal = Signal::from_named_raw(signal);
+                // Signal 0 only sets the time; a signal that was sent before is still the last one.
+                self.last_signal = Signal::from_named_raw(signal).or(self.last_signal);
                 self.signal(signal);
                 // A suspended program gets its signal only when it is continued.
                 self.signal(libc::SIGCONT);

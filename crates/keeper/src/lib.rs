@@ -12,6 +12,7 @@ mod control;
 pub mod descriptors;
 mod detach;
 mod ending;
+mod environment;
 mod init;
 mod keeper_loop;
 mod limits;
@@ -28,6 +29,7 @@ pub use client::{
     END_TIMEOUT, KeeperConnection, KeeperProcess, REPLY_TIMEOUT, connect, has_listener, launch,
 };
 pub use detach::{StartOutput, start_server};
+pub use environment::Environment;
 pub use keeper_loop::{KeeperOptions, START_REQUEST, run};
 pub use message::Survivor;
 pub use pane::{Pane, PaneEvent};

@@ -36,11 +36,11 @@ impl Program {
             }
             add(argument.len());
         }
-        for (name, value) in &self.env {
+        for (name, value) in self.env.iter() {
             let bytes = name.len() + 1 + value.len();
             if bytes >= longest {
                 // The name itself may be too long.
-                let start: String = name.chars().take(64).collect();
+                let start: String = name.to_string_lossy().chars().take(64).collect();
                 return too_long(&format_args!("the variable `{start}`"), bytes);
             }
             add(bytes);
@@ -70,7 +70,7 @@ mod tests {
 
     fn program(argument: usize, times: usize, value: usize) -> Program {
         let argv = std::iter::repeat_n("x".repeat(argument), times).collect();
-        let env = [("NAME".to_owned(), "y".repeat(value))].into();
+        let env = [("NAME", "y".repeat(value))].into();
         Program { argv, env, working_dir: "/".into(), size: Size { rows: 24, columns: 80 } }
     }
 

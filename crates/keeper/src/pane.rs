@@ -111,6 +111,14 @@ impl Pane {
         self.command(InitCommand::Stop { signal, grace })
     }
 
+    /// Ends everything after this time, without a signal that asks for it before: something else asks
+    /// the program to end. A suspended program is continued, so that it can. A shorter time that was
+    /// set before stays in effect.
+    pub fn kill_after(&self, grace: Duration) -> rustix::io::Result<()> {
+        // There is no signal 0; an init sends only SIGCONT.
+        self.stop(0, grace)
+    }
+
     /// Ends the program as a service manager does: SIGTERM, the grace period, then SIGKILL to the
     /// rest. A program that ignores SIGTERM, as interactive shells do, gets SIGHUP first, as if its
     /// terminal was closed. Others do not: the SIGHUP would kill a program that catches SIGTERM to

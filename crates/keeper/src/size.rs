@@ -12,6 +12,11 @@ pub struct Size {
     pub columns: u16,
 }
 
+impl Size {
+    /// The size of a terminal that nothing shows yet.
+    pub const DEFAULT: Self = Self { rows: 24, columns: 80 };
+}
+
 impl From<Size> for Winsize {
     fn from(size: Size) -> Self {
         Self { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 }

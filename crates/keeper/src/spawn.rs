@@ -1,7 +1,6 @@
 //! Starts a program: a PTY, an init, and below it the program in a session of its own.
 
-use std::collections::BTreeMap;
-use std::ffi::{CString, NulError};
+use std::ffi::{CString, NulError, OsStr};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -19,6 +18,7 @@ use rustix::termios::tcsetwinsize;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::environment::Environment;
 use crate::init::Init;
 use crate::pane::Pane;
 use crate::size::Size;
@@ -33,7 +33,8 @@ pub struct Program {
     /// The program and its arguments. A name without a slash is looked up in `PATH` of `env`.
     pub argv: Vec<String>,
     /// The whole environment.
-    pub env: BTreeMap<String, String>,
+    #[serde(flatten)]
+    pub env: Environment,
     /// Its working directory.
     pub working_dir: PathBuf,
     /// The size of its terminal.
@@ -220,18 +221,16 @@ impl ExecImage {
         }
         let path = find_program(name, program)?;
         let text = |text: &str| CString::new(text);
-        let strings = |list: &mut dyn Iterator<Item = String>| {
-            list.map(CString::new).collect::<Result<Vec<_>, NulError>>()
+        let variable = |(name, value): (&OsStr, &OsStr)| {
+            CString::new([name.as_bytes(), b"=", value.as_bytes()].concat())
         };
         let image = (|| {
             let path = CString::new(path.as_os_str().as_bytes())?;
-            let argv = strings(&mut program.argv.iter().cloned())?;
+            let argv = program.argv.iter().map(|word| text(word)).collect::<Result<Vec<_>, _>>()?;
             let mut as_script = vec![text("sh")?, path.clone()];
             as_script.extend(argv.iter().skip(1).cloned());
             Ok(Self {
-                env: strings(
-                    &mut program.env.iter().map(|(name, value)| format!("{name}={value}")),
-                )?,
+                env: program.env.iter().map(variable).collect::<Result<Vec<_>, _>>()?,
                 working_dir: CString::new(program.working_dir.as_os_str().as_bytes())?,
                 path,
                 argv,
@@ -241,7 +240,7 @@ impl ExecImage {
         image.map_err(|_: NulError| {
             SpawnError::new(
                 SpawnFault::Request,
-                "the program's arguments or environment contain a zero byte",
+                "the program's arguments or environment contain a NUL byte",
             )
         })
     }
@@ -259,14 +258,12 @@ fn find_program(name: &str, program: &Program) -> Result<PathBuf, SpawnError> {
             (false, _) => request(format!("there is no program {}", path.display())),
         };
     }
-    let search = program.env.get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
-    let found = search
-        .split(':')
-        .map(|folder| program.working_dir.join(folder).join(name))
-        .find(|path| runnable(path));
-    match found {
+    let default = OsStr::new("/usr/local/bin:/usr/bin:/bin");
+    let folders = std::env::split_paths(program.env.get("PATH").unwrap_or(default));
+    let mut files = folders.map(|folder| program.working_dir.join(folder).join(name));
+    match files.find(|path| runnable(path)) {
         Some(path) => Ok(path),
-        None => request(format!("there is no program `{name}` in PATH ({search})")),
+        None => request(format!("there is no program `{name}` in PATH")),
     }
 }
 

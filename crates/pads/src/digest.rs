@@ -1,15 +1,15 @@
-//! What tells one content from another.
+//! Hashes that identify content.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use patterm_store::hex;
 
-/// A content's hash, in hexadecimal.
+/// The hash of some content, in hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Digest(String);
 
-/// Digits of it in a revision: enough that no two contents of a pad share them by chance.
+/// Digits of the hash in a revision: enough that no two versions of a pad share them by chance.
 const SHORT: usize = 8;
 
 impl Digest {
@@ -17,7 +17,7 @@ impl Digest {
         Self(hex::encode(&Sha256::digest(content)))
     }
 
-    /// Of a file that is too large to be read: its beginning and its size.
+    /// The digest of a file that is too large to read: of its beginning and its size.
     pub(crate) fn of_beginning(beginning: &[u8], size: u64) -> Self {
         let hash = Sha256::new().chain_update(beginning).chain_update(size.to_le_bytes());
         Self(hex::encode(&hash.finalize()))

@@ -1,4 +1,4 @@
-//! Why something could not be done with a pad.
+//! Errors of operations on pads.
 
 use std::io;
 
@@ -8,21 +8,21 @@ use crate::index::Revision;
 use crate::name::{NameError, PadName};
 use patterm_store::state::StateError;
 
-/// Why something could not be done with a pad.
+/// Why an operation on a pad failed.
 #[derive(Debug, Error)]
 pub enum PadError {
-    /// No name for a pad.
+    /// The name is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// There is none of this name.
+    /// There is no pad with this name.
     #[error("there is no scratchpad `{name}`; {}", there_are(.others))]
     NotFound {
-        /// The name asked for.
+        /// The requested name.
         name: PadName,
-        /// Those there are.
+        /// The existing pads.
         others: Vec<PadName>,
     },
-    /// It should have been made new.
+    /// A new pad was to be created, but it exists.
     #[error(
         "nothing was written: the scratchpad `{name}` exists, at revision {} by {}",
         .current.revision, .current.changed_by
@@ -30,24 +30,24 @@ pub enum PadError {
     Exists {
         /// Its name.
         name: PadName,
-        /// What it is now.
+        /// Its current revision.
         current: Revision,
     },
-    /// It is not at the revision that was named.
+    /// It is not at the expected revision.
     #[error(
         "the scratchpad `{name}` is at revision {}, changed by {}, not at {expected}; nothing was \
-         written. Read it again, bring your change into what it says now, and write that",
+         written. Read it again, merge your change into its current content, and write the result",
         .current.revision, .current.changed_by
     )]
     Changed {
         /// Its name.
         name: PadName,
-        /// The revision that was named.
+        /// The expected revision.
         expected: String,
-        /// What it is now.
+        /// Its current revision.
         current: Revision,
     },
-    /// It was to be removed, and is not at the revision that was named.
+    /// It was to be removed, but is not at the expected revision.
     #[error(
         "the scratchpad `{name}` is at revision {}, changed by {}, not at {expected}; it was not removed. \
          Read it again before you decide",
@@ -56,23 +56,23 @@ pub enum PadError {
     Kept {
         /// Its name.
         name: PadName,
-        /// The revision that was named.
+        /// The expected revision.
         expected: String,
-        /// What it is now.
+        /// Its current revision.
         current: Revision,
     },
-    /// It is gone, though a revision of it was named.
+    /// It does not exist, although a revision was expected.
     #[error(
         "the scratchpad `{0}` does not exist, so it has no revision to expect; nothing was written. \
          To create it, write without a revision"
     )]
     Gone(PadName),
-    /// Somebody saved it again and again while it was being written.
-    #[error("the scratchpad `{0}` is being changed all the time; nothing was done. Try again")]
+    /// It was saved again and again while it was being written.
+    #[error("the scratchpad `{0}` keeps changing; nothing was done. Try again")]
     Busy(PadName),
-    /// More than a pad may hold.
+    /// The content is too large for a pad.
     #[error(
-        "a scratchpad holds up to {limit} bytes, and `{name}` would have {bytes}; nothing was written. \
+        "a scratchpad holds up to {limit} bytes, but `{name}` would have {bytes}; nothing was written. \
          Write less, or split it into several"
     )]
     TooLarge {
@@ -83,10 +83,10 @@ pub enum PadError {
         /// The size it may have.
         limit: usize,
     },
-    /// Somebody put more into it from outside than a pad may hold.
+    /// An editor made the file larger than a pad may be.
     #[error(
         "the file of the scratchpad `{name}` has {bytes} bytes, more than the {limit} that a \
-         scratchpad holds; a person must make it smaller first"
+         scratchpad holds; a person must shorten it first"
     )]
     FileTooLarge {
         /// Its name.
@@ -96,37 +96,37 @@ pub enum PadError {
         /// The size it may have.
         limit: usize,
     },
-    /// As many as there may be.
+    /// The project has as many pads as it may have.
     #[error(
-        "there are {0} scratchpads, as many as a project may have; use one of them, or let a person \
+        "there are {0} scratchpads, as many as a project may have; use one of them, or ask a person to \
          remove some (their files can simply be deleted)"
     )]
     Full(usize),
-    /// What stands in the folder under its name is no plain file.
+    /// There is something with its name in the folder, but not a regular file.
     #[error(
-        "what has the name of the scratchpad `{0}` is no plain file; patterm follows no links. A person \
-         must replace it by a file first"
+        "the scratchpad `{0}` is not a regular file, and patterm does not follow links. A person must \
+         replace it with a file first"
     )]
     NoFile(PadName),
-    /// A person's file that is no text.
+    /// The file is not UTF-8 text.
     #[error(
-        "the scratchpad `{name}` is no UTF-8 text (from byte {at} on); a person must save it as UTF-8 \
+        "the scratchpad `{name}` is not UTF-8 text (at byte {at}); a person must save it as UTF-8 \
          first"
     )]
     NoText {
         /// Its name.
         name: PadName,
-        /// Where it ceases to be.
+        /// The position of the first invalid byte.
         at: usize,
     },
-    /// The file system said no.
+    /// A file operation failed.
     #[error("cannot {what} the scratchpad `{name}`: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted action.
         what: &'static str,
-        /// On which pad.
+        /// The pad.
         name: PadName,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// The folder or the index cannot be used.
@@ -135,7 +135,7 @@ pub enum PadError {
 }
 
 impl PadError {
-    /// The same for a caller that wanted to remove a pad, not to write it; `others` are those there are.
+    /// The error for a caller that wanted to remove a pad, not to write it.
     pub(crate) fn of_removal(self, others: Vec<PadName>) -> Self {
         match self {
             Self::Gone(name) => Self::NotFound { name, others },
@@ -145,7 +145,7 @@ impl PadError {
     }
 }
 
-/// Names that a message lists; more would only hide what it says.
+/// How many names an error lists; more would bury the message.
 const LISTED: usize = 20;
 
 fn there_are(names: &[PadName]) -> String {
@@ -154,5 +154,5 @@ fn there_are(names: &[PadName]) -> String {
     }
     let listed: Vec<_> = names.iter().take(LISTED).map(PadName::as_str).collect();
     let more = if names.len() > LISTED { " and more" } else { "" };
-    format!("there are {}{more}", listed.join(", "))
+    format!("the scratchpads are {}{more}", listed.join(", "))
 }

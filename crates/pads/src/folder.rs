@@ -1,5 +1,5 @@
-//! The folder of the pads: files that are read whole, put into place in one step, and never reached
-//! through a link.
+//! The pads' folder: its files are read whole, replaced atomically, and never reached through a
+//! link.
 
 use std::fs::{DirBuilder, File, Metadata, Permissions};
 use std::io::{self, Read, Write};
@@ -13,17 +13,17 @@ use crate::digest::Digest;
 use crate::name::PadName;
 use patterm_store::state::{StateError, failed};
 
-/// Only its owner reads a pad that patterm made, as with everything in the state folder.
+/// The mode of a new pad: like everything in the state folder, only its owner may read it.
 const MODE: u32 = 0o600;
 
-/// The pads' folder. Everything in it is reached from its descriptor, by plain names.
+/// The pads' folder. Files in it are opened relative to its descriptor, by plain names.
 #[derive(Debug)]
 pub(crate) struct Folder(PathBuf);
 
-/// What a pad's file holds.
+/// The content of a pad's file.
 #[derive(Debug)]
 pub(crate) struct Content {
-    /// All of it; of a file that is too large, the beginning.
+    /// All of it, or the beginning if the file is too large.
     pub(crate) bytes: Vec<u8>,
     /// The file's size.
     pub(crate) size: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Content {
     mode: u32,
 }
 
-/// What changes with a file's content, as far as the clock is fine enough.
+/// Metadata that changes with a file's content, as far as the clock's resolution allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stamp {
     file: (u64, u64),
@@ -51,12 +51,12 @@ impl Stamp {
         }
     }
 
-    /// When its content was last changed, in milliseconds since 1970.
+    /// When the content last changed, in milliseconds since 1970.
     pub(crate) fn modified_ms(&self) -> u64 {
         milliseconds(self.modified)
     }
 
-    /// When anything about it was last changed; nobody can set this.
+    /// When the content or the metadata last changed; no program can set this.
     pub(crate) fn changed_ms(&self) -> u64 {
         milliseconds(self.changed)
     }
@@ -67,12 +67,12 @@ fn milliseconds((seconds, nanoseconds): (i64, i64)) -> u64 {
     u64::try_from(all).unwrap_or(0)
 }
 
-/// Whether a new content came into its place.
+/// Whether new content replaced a pad.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Placed {
-    /// It did, and is on the disk.
+    /// It did, and is on disk.
     Yes,
-    /// Somebody else changed the pad meanwhile. Theirs stands.
+    /// Somebody else changed the pad in the meantime, and their content was kept.
     Changed,
 }
 
@@ -90,8 +90,8 @@ impl Folder {
         self.0.join(name.file())
     }
 
-    /// The pads there are, by name, and what was never put into its place. Links and folders are
-    /// no pads.
+    /// The existing pads, sorted, and those with an unfinished new file. Links and folders
+    /// are not pads.
     pub(crate) fn names(&self) -> Result<(Vec<PadName>, Vec<PadName>), StateError> {
         let (mut pads, mut new) = (Vec::new(), Vec::new());
         let entries = match std::fs::read_dir(&self.0) {
@@ -113,25 +113,25 @@ impl Folder {
         Ok((pads, new))
     }
 
-    /// What a pad's file looks like from outside; `None` if there is none.
+    /// The metadata of a pad's file; `None` if it does not exist.
     pub(crate) fn stamp(&self, name: &PadName) -> io::Result<Option<Stamp>> {
         let metadata = self.opened(&name.file())?.map(|file| file.metadata()).transpose()?;
         Ok(metadata.as_ref().map(Stamp::of))
     }
 
-    /// What a pad holds; `None` if there is none.
+    /// The content of a pad; `None` if it does not exist.
     pub(crate) fn read(&self, name: &PadName, limit: usize) -> io::Result<Option<Content>> {
         self.read_file(&name.file(), limit)
     }
 
-    /// What was written for it and not put into its place.
+    /// The unfinished new content of a pad.
     pub(crate) fn read_new(&self, name: &PadName, limit: usize) -> io::Result<Option<Content>> {
         self.read_file(&name.new_file(), limit)
     }
 
     fn read_file(&self, file: &str, limit: usize) -> io::Result<Option<Content>> {
         let Some(mut file) = self.opened(file)? else { return Ok(None) };
-        // Before it is read: what is written from here on makes another stamp.
+        // Taken before reading, so that later writes produce another stamp.
         let metadata = file.metadata()?;
         let most = limit as u64 + 1;
         let mut bytes = Vec::with_capacity(usize::try_from(metadata.size().min(most)).unwrap_or(0));
@@ -144,7 +144,7 @@ impl Folder {
         Ok(Some(Content { bytes, size, digest, stamp: Stamp::of(&metadata), mode }))
     }
 
-    /// A plain file, opened without waiting for anybody: a pipe could make us wait forever.
+    /// Opens a regular file without blocking: a pipe could block forever.
     fn opened(&self, file: &str) -> io::Result<Option<File>> {
         let folder = match File::open(&self.0) {
             Ok(folder) => folder,
@@ -155,17 +155,18 @@ impl Folder {
         let file = match openat(&folder, file, flags, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(None),
-            // A link, a socket.
-            Err(Errno::LOOP | Errno::NXIO) => return Err(no_plain_file()),
+            // A link or a socket.
+            Err(Errno::LOOP | Errno::NXIO) => return Err(not_a_regular_file()),
             Err(e) => return Err(e.into()),
         };
         match file.metadata()?.is_file() {
             true => Ok(Some(file)),
-            false => Err(no_plain_file()),
+            false => Err(not_a_regular_file()),
         }
     }
 
-    /// Writes a new content beside a pad, onto the disk. `before` is what it is to replace.
+    /// Writes new content to a file beside a pad, and syncs it. `before` is the content
+    /// that it replaces.
     pub(crate) fn prepare(
         &self,
         name: &PadName,
@@ -175,7 +176,7 @@ impl Folder {
         self.discard(name)?;
         let prepared = self.write_new(name, content, before);
         if prepared.is_err() {
-            // On a full disk half a file would only make it worse.
+            // On a full disk, half a file would only make things worse.
             let _ = self.discard(name);
         }
         prepared
@@ -193,34 +194,35 @@ impl Folder {
         let mut file = File::from(file);
         file.write_all(content)?;
         if let Some(before) = before {
-            // Whom a person let read it may go on reading.
+            // Keep the access that a person granted.
             file.set_permissions(Permissions::from_mode(before.mode))?;
         }
         file.sync_all()
     }
 
-    /// Puts what was prepared into its place, if the pad still is what it was: `before`, or not there.
+    /// Moves the prepared content into place, if the pad is unchanged: still `before`, or
+    /// still missing.
     ///
-    /// The two files change places, so that what stood there last is still in our hands: had a person
-    /// saved the pad since we looked, that is seen and put back. What remains is an editor that opened
-    /// the old file before the exchange and writes into it only after our last look: it writes into a
-    /// file without a name, as with any way of replacing files whole.
+    /// The two files are exchanged, so that the replaced one is still available: if a
+    /// person saved the pad since it was read, it is put back. One case remains: an editor
+    /// that opened the old file before the exchange and writes to it after the last check
+    /// writes to an unlinked file, as with any atomic replacement.
     pub(crate) fn place(&self, name: &PadName, before: Option<&Content>) -> io::Result<Placed> {
         let placed = match before {
             None => self.create(name)?,
             Some(before) => self.replace(name, before)?,
         };
-        // What is left of it would be removed with the next write, or by the next server.
+        // A leftover is removed by the next write or the next server.
         let _ = self.discard(name);
         Ok(placed)
     }
 
-    /// Gives a new file its name, if nobody has that.
+    /// Gives a new file its name, if that is free.
     fn create(&self, name: &PadName) -> io::Result<Placed> {
         let folder = File::open(&self.0)?;
         let (new, pad) = (name.new_file(), name.file());
         let created = match renameat_with(&folder, &new, &folder, &pad, RenameFlags::NOREPLACE) {
-            Err(e) if is_unknown(e) => linkat(&folder, &new, &folder, &pad, AtFlags::empty()),
+            Err(e) if is_unsupported(e) => linkat(&folder, &new, &folder, &pad, AtFlags::empty()),
             renamed => renamed,
         };
         match created {
@@ -233,15 +235,15 @@ impl Folder {
     fn replace(&self, name: &PadName, before: &Content) -> io::Result<Placed> {
         let folder = File::open(&self.0)?;
         let (new, pad) = (name.new_file(), name.file());
-        // Preparing took its time. With this look, hardly ever is anything put back below.
+        // Preparing took time. This check makes it rare that anything has to be put back below.
         if !self.holds(&pad, before) {
             return Ok(Placed::Changed);
         }
         match renameat_with(&folder, &new, &folder, &pad, RenameFlags::EXCHANGE) {
             Ok(()) => folder.sync_all()?,
             Err(Errno::NOENT) => return Ok(Placed::Changed),
-            // A file system that cannot exchange: the look above is all there is.
-            Err(e) if is_unknown(e) => {
+            // The file system cannot exchange files: the check above has to be enough.
+            Err(e) if is_unsupported(e) => {
                 std::fs::rename(self.0.join(new), self.0.join(pad))?;
                 return folder.sync_all().map(|()| Placed::Yes);
             }
@@ -253,10 +255,10 @@ impl Folder {
         self.put_back(name).map(|()| Placed::Changed)
     }
 
-    /// Removes a pad, if it still is what it was.
+    /// Removes a pad, if it is unchanged.
     ///
-    /// It is moved aside first, so that what is removed is what was looked at: had a person saved the
-    /// pad since, that is seen and put back.
+    /// It is renamed first, so that the file that is checked is the one that is removed: if
+    /// a person saved the pad since it was read, it is put back.
     pub(crate) fn remove(&self, name: &PadName, before: &Content) -> io::Result<Placed> {
         self.discard(name)?;
         let folder = File::open(&self.0)?;
@@ -273,19 +275,19 @@ impl Folder {
         folder.sync_all().map(|()| Placed::Yes)
     }
 
-    /// Whether a file holds what it held before.
+    /// Whether a file still has this content.
     fn holds(&self, file: &str, before: &Content) -> bool {
         let content = self.read_file(file, before.bytes.len());
         matches!(content, Ok(Some(content)) if content.digest == before.digest)
     }
 
-    /// Gives a pad what an exchange took out of it.
+    /// Restores the file that an exchange replaced.
     pub(crate) fn put_back(&self, name: &PadName) -> io::Result<()> {
         std::fs::rename(self.0.join(name.new_file()), self.file(name))?;
         File::open(&self.0)?.sync_all()
     }
 
-    /// Removes what was prepared.
+    /// Removes the prepared content.
     pub(crate) fn discard(&self, name: &PadName) -> io::Result<()> {
         match unlinkat(File::open(&self.0)?, name.new_file(), AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -294,17 +296,17 @@ impl Folder {
     }
 }
 
-/// Whether a file system does not know a way of renaming.
-fn is_unknown(error: Errno) -> bool {
+/// Whether a file system does not support a way of renaming.
+fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
 
-/// The error that means: there is something, but no plain file.
-fn no_plain_file() -> io::Error {
+/// The error for something that exists but is not a regular file.
+fn not_a_regular_file() -> io::Error {
     io::ErrorKind::InvalidInput.into()
 }
 
-/// Whether an error means that.
-pub(crate) fn is_no_plain_file(error: &io::Error) -> bool {
+/// Whether an error is [`not_a_regular_file`].
+pub(crate) fn is_not_a_regular_file(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none()
 }

@@ -1,5 +1,5 @@
-//! Which revision each content is, and whose. Numbers are given out for the whole project and never
-//! twice, so that a pad that was removed and made again never has a revision it had before.
+//! The revision and author of each pad's content. Numbers are unique in the project, so that a
+//! pad that is removed and created again never repeats a revision.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::digest::Digest;
 use crate::folder::Stamp;
 use crate::name::PadName;
 
-/// Who changed a file that changed without us.
+/// The author of a change that patterm did not make.
 pub(crate) const EDITOR: &str = "a person's editor";
 
 /// One change of a pad.
@@ -24,48 +24,48 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Number and content, so that a revision never means another content, even where the number of an
-    /// edit that we only noticed could not be written down before the machine stopped.
+    /// The number and the content's digest, so that a revision never refers to different
+    /// content, even if the machine stopped before the number of an observed edit was saved.
     pub(crate) fn revision(&self) -> String {
         format!("{}-{}", self.number, self.digest.short())
     }
 }
 
-/// What is known of a pad.
+/// What is known about a pad.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Entry {
-    /// What it was when last looked at.
+    /// Its state when it was last read.
     current: Option<Change>,
-    /// What is being written. Whether it came into its place is seen in the file.
+    /// A write in progress. The file shows whether it was completed.
     intended: Option<Change>,
-    /// A look at the file from outside that still says what its content is.
+    /// The file's metadata at the last read, if it still identifies that content.
     #[serde(skip)]
     seen: Option<Stamp>,
 }
 
-/// All pads, as the state folder holds them.
+/// All pads; the content of the index file.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct Index {
-    /// The highest number ever given out.
+    /// The highest number assigned so far.
     last: u64,
     pads: BTreeMap<String, Entry>,
 }
 
-/// A file as it was found.
+/// The state of a file that was read.
 pub(crate) struct FileState<'a> {
     pub(crate) digest: &'a Digest,
     pub(crate) bytes: u64,
     pub(crate) stamp: &'a Stamp,
-    /// When it was looked at, in milliseconds since 1970.
+    /// When it was read, in milliseconds since 1970.
     pub(crate) at: u64,
 }
 
-/// How much older than a look at it a file's last change must be, for its times to tell the next change
-/// from this one: file systems exist that count in pairs of seconds.
+/// How much older than the read a file's last change must be, so that its timestamps reveal the
+/// next change: some file systems have a resolution of two seconds.
 const COARSE_CLOCK_MS: u64 = 3_000;
 
 impl Index {
-    /// What a pad is, now that its file was read, and whether that is news.
+    /// Records the state of a pad's file; returns its current change, and whether that is new.
     pub(crate) fn observe(&mut self, name: &PadName, found: &FileState<'_>) -> (Change, bool) {
         let number = self.last + 1;
         let entry = self.pads.entry(name.as_str().to_owned()).or_default();
@@ -88,13 +88,13 @@ impl Index {
         (change, true)
     }
 
-    /// What a pad is, if its file looks as it did when it was last read.
+    /// The current change of a pad, if its file's metadata is still that of the last read.
     pub(crate) fn unchanged(&self, name: &PadName, stamp: &Stamp) -> Option<Change> {
         let entry = self.pads.get(name.as_str())?;
         (entry.seen.as_ref() == Some(stamp)).then(|| entry.current.clone())?
     }
 
-    /// Notes what is about to be written.
+    /// Records a write that is about to happen.
     pub(crate) fn intend(&mut self, name: &PadName, content: &[u8], by: &str, now: u64) {
         self.last += 1;
         let change = Change {
@@ -108,7 +108,7 @@ impl Index {
         entry.intended = Some(change);
     }
 
-    /// What was intended has happened.
+    /// The intended write was completed.
     pub(crate) fn settle(&mut self, name: &PadName) -> Option<Change> {
         let entry = self.pads.get_mut(name.as_str())?;
         if let Some(change) = entry.intended.take() {
@@ -118,46 +118,47 @@ impl Index {
         entry.current.clone()
     }
 
-    /// Whether something was to be written to a pad.
+    /// Whether a write to a pad was in progress.
     pub(crate) fn intends(&self, name: &PadName) -> bool {
         self.pads.get(name.as_str()).is_some_and(|entry| entry.intended.is_some())
     }
 
-    /// What was intended will not happen.
+    /// The intended write will not happen.
     pub(crate) fn abandon(&mut self, name: &PadName) {
         if let Some(entry) = self.pads.get_mut(name.as_str()) {
             entry.intended = None;
         }
     }
 
-    /// There is no such pad (any more).
+    /// The pad does not exist.
     pub(crate) fn forget(&mut self, name: &PadName) {
         self.pads.remove(name.as_str());
     }
 
-    /// Keeps only what is known of these.
+    /// Forgets all pads except these.
     pub(crate) fn keep_only(&mut self, names: &[PadName]) {
         self.pads.retain(|known, _| names.iter().any(|name| name.as_str() == known));
     }
 
-    /// Keeps what changed last of more than so many, and the one that is looked at. A pad that is
-    /// forgotten only gets a new revision when it is looked at again.
-    pub(crate) fn keep_youngest(&mut self, most: usize, looked_at: &PadName) {
+    /// Keeps the `most` pads that changed last, and the one that was just read. A forgotten
+    /// pad only gets a new revision when it is read again.
+    pub(crate) fn keep_youngest(&mut self, most: usize, just_read: &PadName) {
         while self.pads.len() > most {
             let age = |entry: &Entry| {
                 let change = entry.intended.as_ref().or(entry.current.as_ref());
                 change.map(|change| (change.changed_at, change.number))
             };
-            let others = self.pads.iter().filter(|(name, _)| *name != looked_at.as_str());
+            let others = self.pads.iter().filter(|(name, _)| *name != just_read.as_str());
             let oldest = others.min_by_key(|(_, entry)| age(entry)).map(|(name, _)| name.clone());
             let Some(oldest) = oldest else { break };
             self.pads.remove(&oldest);
         }
     }
 
-    /// Whether a server died between exchanging the files of a pad and looking at what came out, and
-    /// that was neither what it should have replaced nor what it wrote: then a person had saved it.
-    pub(crate) fn took_out(&self, name: &PadName, pad: &Digest, left: &Digest) -> bool {
+    /// Whether a server died after it exchanged a pad's files and before it checked the
+    /// replaced one, and that one is neither the content it expected nor the one it wrote.
+    /// Then a person had saved it.
+    pub(crate) fn replaced_an_edit(&self, name: &PadName, pad: &Digest, left: &Digest) -> bool {
         let Some(Entry { current: Some(current), intended: Some(intended), .. }) =
             self.pads.get(name.as_str())
         else {
@@ -166,16 +167,17 @@ impl Index {
         *pad == intended.digest && *left != current.digest && *left != intended.digest
     }
 }
-/// A pad's revision, and who made it when.
+
+/// A pad's revision, with its author and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision {
-    /// What to name when writing.
+    /// The revision to pass to a write.
     pub revision: String,
     /// Bytes of the content.
     pub bytes: u64,
-    /// When, in milliseconds since 1970.
+    /// When it was made, in milliseconds since 1970.
     pub changed_at: u64,
-    /// By whom.
+    /// Its author.
     pub changed_by: String,
 }
 

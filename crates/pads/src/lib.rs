@@ -1,6 +1,7 @@
-//! Scratchpads: Markdown files of the project that agents and people share. The files are the truth,
-//! and a person may edit them with anything; the index beside them only says which revision a content
-//! is, and whose. The crate knows nothing of processes, agents or tools.
+//! Scratchpads: Markdown files of the project that agents and people share. The files are
+//! authoritative, and a person may edit them with any program; the index only records their
+//! revisions and authors. The crate knows nothing about processes, agents or
+//! tools.
 
 mod digest;
 mod error;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use patterm_store::clock::Clock;
 use patterm_store::limits::Limits;
 use patterm_store::state::{StateDir, StateError};
 
@@ -24,28 +26,28 @@ pub use index::Revision;
 pub use name::{NameError, PadName};
 pub use store::{PadContent, PadList, Pads};
 
-/// The folder of the pads in the state folder.
+/// The pads' folder, in the state folder.
 const FOLDER: &str = "scratchpads";
 
-/// The pads, for whoever's turn it is. Turns are given in the order they are asked for, so that of many
-/// writers none starves, and only one of them at a time takes a thread to wait for the disk.
+/// The pads, behind a fair lock: callers get it in the order in which they ask, so that no
+/// writer starves, and only one caller at a time blocks a thread on the disk.
 #[derive(Debug, Clone)]
 pub struct SharedPads(Arc<Mutex<Pads>>);
 
 impl SharedPads {
     /// Reads what earlier servers of this project left.
-    pub fn load(state: &StateDir, limits: &Limits) -> Result<Self, StateError> {
-        Ok(Self(Arc::new(Mutex::new(Pads::load(state, limits)?))))
+    pub fn load(state: &StateDir, limits: &Limits, clock: Clock) -> Result<Self, StateError> {
+        Ok(Self(Arc::new(Mutex::new(Pads::load(state, limits, clock)?))))
     }
 
-    /// Waits for its turn. What comes of it goes along to the thread that works with it: the turn ends
-    /// with the work, though its caller may be gone before.
+    /// Waits for the lock. The guard moves to the thread that does the work, so the lock is
+    /// held until the work is done, even if its caller has gone.
     pub async fn turn(&self) -> OwnedMutexGuard<Pads> {
         self.0.clone().lock_owned().await
     }
 }
 
-/// The file of a pad, for a person's editor. Its folder is made where there is none.
+/// The path of a pad's file, for a person's editor. Creates the folder if necessary.
 pub fn file_for_editing(state: &StateDir, name: &PadName) -> Result<PathBuf, StateError> {
     let folder = folder::Folder::at(state.file(FOLDER));
     folder.ensure()?;

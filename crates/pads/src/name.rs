@@ -1,27 +1,27 @@
-//! The names of pads: plain ones, so that no path can leave the folder.
+//! The names of pads. They are restricted so that no path can leave the folder.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// Bytes of a name: a file's name may have 255, and ours have endings, while they are written two.
+/// Bytes of a name: a file name may have 255, and a file that is being written has two suffixes.
 pub(crate) const NAME_BYTES: usize = 200;
 
-/// What a pad's file ends with. A name never does: `plan` and `plan.md` are the same pad.
+/// The suffix of a pad's file. A name never has it: `plan` and `plan.md` are the same pad.
 const ENDING: &str = ".md";
 
-/// What the file of a new content ends with before it is in its place.
+/// The suffix of a file with new content, before it replaces the pad.
 const NEW: &str = ".md.new";
 
-/// How much of a name that is none is repeated to whoever gave it.
+/// How many characters of an invalid name an error repeats.
 const SHOWN_CHARS: usize = 60;
 
-/// Not a name for a pad.
+/// An invalid name for a pad.
 #[derive(Debug, Error)]
 #[error(
-    "takes a plain name of 1 to {NAME_BYTES} bytes, without `/`, `\\` and control characters, that \
-     begins with no dot and neither begins nor ends with a blank; not {}", shown(.0)
+    "takes a plain name of 1 to {NAME_BYTES} bytes: no `/`, `\\` or control characters, no dot at the \
+     beginning and no space at either end; not {}", shown(.0)
 )]
 pub struct NameError(String);
 
@@ -37,12 +37,12 @@ fn shown(name: &str) -> String {
 pub struct PadName(String);
 
 impl PadName {
-    /// The pad that a file of the folder is, if it is one.
+    /// The pad that a file of the folder contains, if any.
     pub(crate) fn of_file(file: &str) -> Option<Self> {
         file.strip_suffix(ENDING).and_then(Self::plain)
     }
 
-    /// The pad that a file was written for which never came into its place.
+    /// The pad for which an unfinished new file was written.
     pub(crate) fn of_new_file(file: &str) -> Option<Self> {
         file.strip_prefix('.')?.strip_suffix(NEW).and_then(Self::plain)
     }
@@ -55,7 +55,7 @@ impl PadName {
         format!(".{}{NEW}", self.0)
     }
 
-    /// The name as it is.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -91,27 +91,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_names_are_taken() {
+    fn plain_names_are_accepted() {
         let longest = "x".repeat(NAME_BYTES);
         for name in ["plan", "Plan 2", "übersicht", "a.b", "-x", "~", "md", &longest] {
             let pad: PadName = name.parse().unwrap();
             assert_eq!(pad.as_str(), name);
             assert_eq!(PadName::of_file(&pad.file()), Some(pad.clone()));
             assert_eq!(PadName::of_new_file(&pad.new_file()), Some(pad.clone()));
-            assert_eq!(PadName::of_file(&pad.new_file()), None, "nobody sees it before its time");
+            assert_eq!(PadName::of_file(&pad.new_file()), None, "an unfinished file is not a pad");
             assert!(pad.new_file().len() <= 255);
         }
     }
 
     #[test]
-    fn the_ending_of_the_file_is_no_part_of_the_name() {
+    fn the_suffix_of_the_file_is_not_part_of_the_name() {
         assert_eq!("plan.md".parse::<PadName>().unwrap().as_str(), "plan");
         assert_eq!("plan.md.md".parse::<PadName>().unwrap().as_str(), "plan");
-        assert_eq!(PadName::of_file("plan.md.md"), None, "it could not be asked for");
+        assert_eq!(PadName::of_file("plan.md.md"), None, "no request could name it");
     }
 
     #[test]
-    fn nothing_that_could_be_a_path_or_hidden_is_a_name() {
+    fn paths_and_hidden_names_are_rejected() {
         let long = "x".repeat(NAME_BYTES + 1);
         let wide = "ü".repeat(NAME_BYTES / 2 + 1);
         for name in [

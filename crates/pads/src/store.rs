@@ -5,20 +5,20 @@ use std::path::PathBuf;
 
 use crate::FOLDER;
 use crate::error::PadError;
-use crate::folder::{Content, Folder, Placed, is_no_plain_file};
+use crate::folder::{Content, Folder, Placed, is_not_a_regular_file};
 use crate::index::{Change, FileState, Index, Revision};
 use crate::name::PadName;
-use patterm_store::clock::now_ms;
+use patterm_store::clock::Clock;
 use patterm_store::limits::Limits;
 use patterm_store::state::{self, StateDir, StateError};
 
 const INDEX: &str = "scratchpads.json";
 const VERSION: u32 = 1;
 
-/// How often an append begins again because a person saved the pad at that very moment.
+/// How often an append starts again because a person saved the pad at the same moment.
 const TRIES: u32 = 10;
 
-/// The pads of a project. What it says was written is on the disk.
+/// The pads of a project. Every change is on disk before its result is returned.
 #[derive(Debug)]
 pub struct Pads {
     folder: Folder,
@@ -26,43 +26,48 @@ pub struct Pads {
     pub(crate) index: Index,
     most_pads: usize,
     most_bytes: usize,
+    clock: Clock,
 }
 
-/// A pad that was read.
+/// A pad's content and its revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PadContent {
-    /// What it says.
+    /// The text.
     pub content: String,
-    /// Which revision that is.
+    /// Its revision.
     pub revision: Revision,
 }
 
 /// A list of pads.
 #[derive(Debug, Default)]
 pub struct PadList {
-    /// By name.
+    /// Sorted by name.
     pub pads: Vec<(PadName, Revision)>,
-    /// How many there are beyond what is listed.
+    /// How many pads are not listed.
     pub more: usize,
 }
 
 impl Pads {
     /// Reads what earlier servers of this project left.
-    pub(crate) fn load(state: &StateDir, limits: &Limits) -> Result<Self, StateError> {
+    pub(crate) fn load(
+        state: &StateDir,
+        limits: &Limits,
+        clock: Clock,
+    ) -> Result<Self, StateError> {
         let index_file = state.file(INDEX);
         let index = state::read(&index_file, VERSION)?.unwrap_or_default();
         let folder = Folder::at(state.file(FOLDER));
         let (most_pads, most_bytes) = (limits.pads, limits.pad_bytes);
-        let pads = Self { folder, index_file, index, most_pads, most_bytes };
-        pads.clear_up();
+        let pads = Self { folder, index_file, index, most_pads, most_bytes, clock };
+        pads.remove_leftovers();
         Ok(pads)
     }
 
-    /// Removes what a server that died had not put into its place. What it took out of a pad without
-    /// knowing it is put back.
-    fn clear_up(&self) {
+    /// Removes the unfinished files of a server that died. Content that it replaced
+    /// unchecked is put back.
+    fn remove_leftovers(&self) {
         let left = self.folder.names().map(|(_, new)| new).unwrap_or_else(|error| {
-            tracing::error!(%error, "the scratchpads cannot be listed");
+            tracing::error!(%error, "cannot list the scratchpads");
             Vec::new()
         });
         for name in left {
@@ -70,7 +75,7 @@ impl Pads {
             let new = self.folder.read_new(&name, self.most_bytes);
             let taken = match (pad, new) {
                 (Ok(Some(pad)), Ok(Some(new))) => {
-                    self.index.took_out(&name, &pad.digest, &new.digest)
+                    self.index.replaced_an_edit(&name, &pad.digest, &new.digest)
                 }
                 // It was being removed.
                 (Ok(None), Ok(Some(_))) => !self.index.intends(&name),
@@ -81,14 +86,14 @@ impl Pads {
                 false => self.folder.discard(&name),
             };
             if let Err(error) = cleared {
-                tracing::error!(%name, %error, "an unfinished scratchpad is left");
+                tracing::error!(%name, %error, "cannot clean up after an unfinished write to a scratchpad");
             }
         }
     }
 
-    /// What a pad says, and which revision that is.
+    /// Reads a pad and its revision.
     pub fn read(&mut self, name: &PadName) -> Result<PadContent, PadError> {
-        let Some((content, change)) = self.look(name)? else {
+        let Some((content, change)) = self.read_current(name)? else {
             let others = self.folder.names()?.0;
             return Err(PadError::NotFound { name: name.clone(), others });
         };
@@ -98,7 +103,7 @@ impl Pads {
         Ok(PadContent { content, revision: change.into() })
     }
 
-    /// Replaces a pad that is at a revision; without one, makes a new pad.
+    /// Replaces a pad that is at the expected revision; without one, creates a new pad.
     pub fn write(
         &mut self,
         name: &PadName,
@@ -110,7 +115,7 @@ impl Pads {
         let before = self.expect(name, expected)?;
         match self.put(name, content.as_bytes(), before.as_ref(), by)? {
             Some(revision) => Ok(revision),
-            // Somebody was faster. Whatever it is now, it is not what was expected.
+            // Another writer was faster. Its content is not the expected one.
             None => match self.expect(name, expected) {
                 Ok(_) => Err(PadError::Busy(name.clone())),
                 Err(error) => Err(error),
@@ -118,13 +123,14 @@ impl Pads {
         }
     }
 
-    /// What stands where something is to be written, if that is as the writer expects it.
+    /// The content that a write is to replace, if it is at the expected revision.
     fn expect(
         &mut self,
         name: &PadName,
         expected: Option<&str>,
     ) -> Result<Option<Content>, PadError> {
-        let found = self.look(name)?.map(|(content, change)| (content, Revision::from(change)));
+        let found =
+            self.read_current(name)?.map(|(content, change)| (content, Revision::from(change)));
         match (found, expected) {
             (None, None) => Ok(None),
             (None, Some(_)) => Err(PadError::Gone(name.clone())),
@@ -139,7 +145,7 @@ impl Pads {
         }
     }
 
-    /// Removes a pad that is at a revision. What was in it is gone.
+    /// Removes a pad that is at the expected revision. Its content is lost.
     pub fn delete(&mut self, name: &PadName, expected: &str) -> Result<(), PadError> {
         let removed = self.remove(name, expected);
         removed.map_err(|e| e.of_removal(self.folder.names().unwrap_or_default().0))
@@ -149,16 +155,17 @@ impl Pads {
         let Some(before) = self.expect(name, Some(expected))? else {
             return Err(PadError::Gone(name.clone()));
         };
-        // Without an intention to write it: whenever we die, the next server finds what is left of it
-        // and puts it back. It takes something away, so there is room for it on a full disk.
+        // No intention is recorded: if we die, the next server finds the renamed file
+        // and puts it back. A removal frees space, so it may use the reserve on a full
+        // disk.
         state::write_reserved(&self.index_file, VERSION, &self.index)?;
         match self.folder.remove(name, &before).map_err(failed("remove", name))? {
             Placed::Yes => {
                 self.index.forget(name);
-                self.save_what_was_noticed();
+                self.save_observed();
                 Ok(())
             }
-            // Somebody was faster. Whatever it is now, it is not what was expected.
+            // Another writer was faster. Its content is not the expected one.
             Placed::Changed => match self.expect(name, Some(expected)) {
                 Ok(_) => Err(PadError::Busy(name.clone())),
                 Err(error) => Err(error),
@@ -166,7 +173,7 @@ impl Pads {
         }
     }
 
-    /// Adds to the end of a pad, whatever it says by now; makes it where there is none.
+    /// Appends to a pad, at any revision; creates it if it does not exist.
     pub fn append(
         &mut self,
         name: &PadName,
@@ -174,7 +181,7 @@ impl Pads {
         by: &str,
     ) -> Result<Revision, PadError> {
         for _ in 0..TRIES {
-            let before = match self.look(name)? {
+            let before = match self.read_current(name)? {
                 Some((before, _)) => Some(self.whole(name, before)?),
                 None => None,
             };
@@ -188,7 +195,7 @@ impl Pads {
         Err(PadError::Busy(name.clone()))
     }
 
-    /// All pads. Those that look as they did when they were last read are not read again.
+    /// All pads. Those whose files have the same metadata as at the last read are not read again.
     pub fn list(&mut self) -> Result<PadList, PadError> {
         let (names, _) = self.folder.names()?;
         self.index.keep_only(&names);
@@ -200,50 +207,48 @@ impl Pads {
                 listed.pads.push((name.clone(), change.into()));
                 continue;
             }
-            // One that cannot be read, or went away just now, does not hide the others.
-            if let Ok(Some((_, change, news))) = self.look_unsaved(name) {
+            // A pad that cannot be read, or was just removed, does not hide the others.
+            if let Ok(Some((_, change, news))) = self.observe(name) {
                 listed.pads.push((name.clone(), change.into()));
                 any_news |= news;
             }
         }
         listed.more = names.len().saturating_sub(self.most_pads);
         if any_news {
-            self.save_what_was_noticed();
+            self.save_observed();
         }
         Ok(listed)
     }
 
-    /// What a pad holds and is.
-    fn look(&mut self, name: &PadName) -> Result<Option<(Content, Change)>, PadError> {
-        let found = self.look_unsaved(name)?;
+    /// The content of a pad, and its current change.
+    fn read_current(&mut self, name: &PadName) -> Result<Option<(Content, Change)>, PadError> {
+        let found = self.observe(name)?;
         if found.as_ref().is_some_and(|(.., news)| *news) {
-            self.save_what_was_noticed();
+            self.save_observed();
         }
         Ok(found.map(|(content, change, _)| (content, change)))
     }
 
-    fn look_unsaved(
-        &mut self,
-        name: &PadName,
-    ) -> Result<Option<(Content, Change, bool)>, PadError> {
+    fn observe(&mut self, name: &PadName) -> Result<Option<(Content, Change, bool)>, PadError> {
         let content = self.folder.read(name, self.most_bytes).map_err(failed("read", name))?;
         let Some(content) = content else {
             self.index.forget(name);
             return Ok(None);
         };
         let Content { size: bytes, digest, stamp, .. } = &content;
-        let found = FileState { digest, bytes: *bytes, stamp, at: now_ms() };
+        let found = FileState { digest, bytes: *bytes, stamp, at: self.clock.wall_ms() };
         let (change, news) = self.index.observe(name, &found);
         self.index.keep_youngest(self.most_pads, name);
         Ok(Some((content, change, news)))
     }
 
-    /// An edit from outside is there whether or not we can write down that we saw it: a full disk must
-    /// not keep anybody from reading. Its revision names its content, so that nothing is confused.
-    fn save_what_was_noticed(&self) {
+    /// Saves the index after an edit was observed. It only logs an error, because a full
+    /// disk must not prevent reading; the revision contains the content's digest, so it
+    /// stays unambiguous.
+    fn save_observed(&self) {
         let saved = state::write_reserved(&self.index_file, VERSION, &self.index);
         if let Err(error) = saved {
-            tracing::error!(%error, "an edit of a scratchpad is not written down yet");
+            tracing::error!(%error, "cannot record an edit of a scratchpad yet");
         }
     }
 
@@ -251,9 +256,9 @@ impl Pads {
         state::write(&self.index_file, VERSION, &self.index)
     }
 
-    /// Writes a content where `before` stands; `None` if that changed meanwhile. The intention is on
-    /// the disk before the content: whenever we die, the next server finds in the file which of the
-    /// two it is, and knows of either whose it is.
+    /// Replaces `before` with new content; `None` if the pad changed in the meantime. The
+    /// intention is saved before the content: if we die, the next server can tell from the
+    /// file which of the two versions it has, and knows the author of both.
     fn put(
         &mut self,
         name: &PadName,
@@ -265,13 +270,14 @@ impl Pads {
         if before.is_none() {
             self.check_room()?;
         }
-        self.index.intend(name, content, by, now_ms());
+        self.index.intend(name, content, by, self.clock.wall_ms());
         if let Err(error) = self.save() {
             self.index.abandon(name);
             return Err(error.into());
         }
         let prepared = self.folder.prepare(name, content, before);
-        // From here on only the file itself says whether it happened; the next look at it will.
+        // From here on, only the file shows whether the write happened; the next read
+        // will find out.
         let placed = prepared.and_then(|()| self.folder.place(name, before));
         match placed.map_err(failed("write", name))? {
             Placed::Yes => Ok(self.index.settle(name).map(Revision::from)),
@@ -297,7 +303,7 @@ impl Pads {
         Err(PadError::TooLarge { name: name.clone(), bytes, limit })
     }
 
-    /// The content, if all of it was read.
+    /// The content, unless it is too large.
     fn whole(&self, name: &PadName, content: Content) -> Result<Content, PadError> {
         if content.bytes.len() <= self.most_bytes {
             return Ok(content);
@@ -309,7 +315,7 @@ impl Pads {
 
 fn failed(what: &'static str, name: &PadName) -> impl FnOnce(io::Error) -> PadError {
     let name = name.clone();
-    move |source| match is_no_plain_file(&source) {
+    move |source| match is_not_a_regular_file(&source) {
         true => PadError::NoFile(name),
         false => PadError::Io { what, name, source },
     }

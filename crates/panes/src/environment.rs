@@ -1,41 +1,70 @@
-//! What programs find in their environment: the user's own, without what tells of the terminal
-//! that the server happened to be started in, or of who started it.
+//! The variables that programs get: those of the caller or of the server, without those that describe
+//! another terminal or carry an identity.
 
-use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+pub use patterm_keeper::Environment;
 
 /// Tells a program which pane it runs in: the project's key, a slash, the process id.
 pub const PANE_VARIABLE: &str = "PATTERM_PANE";
 
-/// Variables of another terminal or multiplexer, or of a caller's identity.
-const FOREIGN: [&str; 24] = [
-    "COLUMNS",
-    "LINES",
-    "NEXTEST",
-    "NOTIFY_SOCKET",
-    patterm_keeper::descriptors::LIMIT_VARIABLE,
+/// The prefix of patterm's own variables. Callers cannot pass them.
+pub const OWN_PREFIX: &str = "PATTERM_";
+
+/// Variables that identify a program's owner or lead it to a server. Only patterm sets them.
+pub const IDENTITY: [&str; 5] = [
     "PATTERM_IDENTITY",
     "PATTERM_IDENTITY_FILE",
-    "PATTERM_LOG",
     PANE_VARIABLE,
     "PATTERM_PROJECT_KEY",
     "PATTERM_SOCKET",
+];
+
+/// Variables that describe the terminal, multiplexer, shell or supervisor around the caller.
+const AROUND: [&str; 34] = [
+    "ALACRITTY_LOG",
+    "ALACRITTY_SOCKET",
+    "ALACRITTY_WINDOW_ID",
+    "COLUMNS",
+    "INSIDE_EMACS",
+    "ITERM_PROFILE",
+    "ITERM_SESSION_ID",
+    "LC_TERMINAL",
+    "LC_TERMINAL_VERSION",
+    "LINES",
+    "NEXTEST",
+    "NOTIFY_SOCKET",
+    "OLDPWD",
+    patterm_keeper::descriptors::LIMIT_VARIABLE,
+    "PATTERM_LOG",
     "SHLVL",
     "STY",
     "TERMCAP",
+    "TERMINATOR_UUID",
+    "TERMINFO",
     "TERM_PROGRAM",
     "TERM_PROGRAM_VERSION",
     "TERM_SESSION_ID",
+    "TILIX_ID",
     "TMUX",
     "TMUX_PANE",
     "VTE_VERSION",
+    "WINDOW",
     "WINDOWID",
+    "WT_PROFILE_ID",
     "WT_SESSION",
-    "ZELLIJ",
+    "XTERM_LOCALE",
+    "XTERM_VERSION",
     "_",
 ];
 
-/// Variables by which an agent's CLI marks what it starts: an agent outside patterm may have been
-/// the first to need a server, and its own must not take themselves for that one's children.
+/// Prefixes of further such variables.
+const AROUND_PREFIXES: [&str; 7] =
+    ["GHOSTTY_", "GNOME_TERMINAL_", "KITTY_", "KONSOLE_", "VSCODE_SHELL_", "WEZTERM_", "ZELLIJ"];
+
+/// Variables by which an agent's CLI marks its children. An agent outside patterm may have been the first to need a
+/// server, and agents inside must not believe that they are its children.
 const OF_AN_AGENT: [&str; 16] = [
     "AGENT",
     "CLAUDECODE",
@@ -55,9 +84,9 @@ const OF_AN_AGENT: [&str; 16] = [
     "OPENCODE_PID",
 ];
 
-/// What another project's server gets of this process's environment when it is started for somebody in
-/// a pane: who the user is, where things are, and how to reach the session. Nothing that a person or an
-/// agent set for their own programs is in it.
+/// The part of this process's environment that another project's server gets when it is started from a pane: who the
+/// user is, where files are, and how to reach the session. It contains nothing that a person or an agent set for
+/// their own programs.
 const MINIMAL: [&str; 13] = [
     "DBUS_SESSION_BUS_ADDRESS",
     "DISPLAY",
@@ -74,36 +103,72 @@ const MINIMAL: [&str; 13] = [
     "WAYLAND_DISPLAY",
 ];
 
-/// And all whose names begin so.
+/// Prefixes of further variables.
 const MINIMAL_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 
-/// The part of this process's environment that another project's server may have.
+/// The variables that a new attachment updates for programs that are started later, unless the settings
+/// list others: the terminal that they came from may be gone.
+pub const UPDATED: [&str; 11] = [
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "KRB5CCNAME",
+    "SSH_AGENT_PID",
+    "SSH_ASKPASS",
+    "SSH_AUTH_SOCK",
+    "SSH_CLIENT",
+    "SSH_CONNECTION",
+    "SSH_TTY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+];
+
+/// The part of this process's environment that is passed to another project's server, and to programs that
+/// are started with a clean environment.
 #[must_use]
-pub fn minimal_environment() -> BTreeMap<String, String> {
-    minimal(own())
+pub fn minimal_environment() -> Environment {
+    minimal(std::env::vars_os())
 }
 
-fn minimal(own: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
-    let begins = |name: &str| MINIMAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-    own.filter(|(name, _)| MINIMAL.contains(&name.as_str()) || begins(name)).collect()
+fn minimal(own: impl Iterator<Item = (OsString, OsString)>) -> Environment {
+    let is_minimal = |name: &OsStr| {
+        MINIMAL.iter().any(|known| name == *known) || begins(name, &MINIMAL_PREFIXES)
+    };
+    own.filter(|(name, _)| is_minimal(name)).collect()
 }
 
-fn own() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+fn begins(name: &OsStr, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| name.as_bytes().starts_with(prefix.as_bytes()))
 }
 
-/// The environment of this process as programs are to see it.
-pub fn of_this_process() -> BTreeMap<String, String> {
-    clean(own())
+/// The environment of this process, prepared for the programs it starts.
+pub fn of_this_process() -> Environment {
+    clean(std::env::vars_os().collect())
 }
 
-fn clean(own: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
-    let foreign = |name: &str| FOREIGN.contains(&name) || OF_AN_AGENT.contains(&name);
-    let mut clean: BTreeMap<_, _> = own.filter(|(name, _)| !foreign(name)).collect();
-    clean.insert("TERM".into(), "xterm-256color".into());
-    clean.insert("COLORTERM".into(), "truecolor".into());
+/// A caller's environment, prepared for the programs it starts. It contains none of patterm's own variables, so
+/// that a caller cannot pass an identity this way.
+#[must_use]
+pub fn of_a_caller(environment: Environment) -> Environment {
+    let mut clean = clean(environment);
+    clean.retain(|name| !is_own(name));
     clean
+}
+
+/// Whether a variable is one of patterm's own.
+#[must_use]
+pub fn is_own(name: &OsStr) -> bool {
+    begins(name, &[OWN_PREFIX])
+}
+
+fn clean(mut environment: Environment) -> Environment {
+    let listed = |name: &OsStr| {
+        let mut names = AROUND.iter().chain(&IDENTITY).chain(&OF_AN_AGENT);
+        names.any(|known| name == *known)
+    };
+    environment.retain(|name| !listed(name) && !begins(name, &AROUND_PREFIXES));
+    environment.insert("TERM", "xterm-256color");
+    environment.insert("COLORTERM", "truecolor");
+    environment
 }
 
 #[cfg(test)]
@@ -112,19 +177,32 @@ mod tests {
 
     #[test]
     fn the_users_own_stays_and_what_is_foreign_goes() {
-        let own = [("HOME", "/h"), ("TMUX", "x"), ("CLAUDECODE", "1"), ("TERM", "dumb")];
-        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let own = [
+            ("HOME", "/h"),
+            ("TMUX", "x"),
+            ("CLAUDECODE", "1"),
+            ("KITTY_PID", "7"),
+            ("TERM", "dumb"),
+            ("PATTERM_IDENTITY_FILE", "/x"),
+        ];
         let expected = [("COLORTERM", "truecolor"), ("HOME", "/h"), ("TERM", "xterm-256color")];
-        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        assert_eq!(clean(own.into_iter()), BTreeMap::from(expected));
+        assert_eq!(clean(own.into()), expected.into());
+    }
+
+    #[test]
+    fn a_caller_cannot_pass_patterms_own_variables() {
+        let own = [("PATTERM_ANYTHING", "x"), ("PATTERM_SOCKET", "y"), ("PATTERMX", "kept")];
+        let names: Vec<_> = of_a_caller(own.into()).names().map(OsStr::to_owned).collect();
+        assert_eq!(names, ["COLORTERM", "PATTERMX", "TERM"]);
     }
 
     #[test]
     fn another_projects_server_gets_what_says_where_things_are_and_no_secret() {
         let own =
             ["HOME", "PATH", "LC_ALL", "XDG_STATE_HOME", "API_KEY", "PATTERM_LIMITS", "HOMEX"];
-        let own = own.map(|name| (name.to_owned(), "x".to_owned()));
-        let names: Vec<_> = minimal(own.into_iter()).into_keys().collect();
+        let own = own.map(|name| (name.into(), "x".into()));
+        let minimal = minimal(own.into_iter());
+        let names: Vec<_> = minimal.names().collect();
         assert_eq!(names, ["HOME", "LC_ALL", "PATH", "XDG_STATE_HOME"]);
     }
 }

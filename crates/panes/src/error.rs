@@ -1,4 +1,4 @@
-//! Why something could not be done with a process.
+//! Errors of operations on processes.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,20 +8,21 @@ use patterm_keeper::SpawnError;
 use patterm_store::state::StateError;
 use thiserror::Error;
 
+use crate::env_file::EnvFileError;
 use crate::process::ProcessId;
 
-/// Why something could not be done with a process.
+/// An operation on a process failed.
 #[derive(Debug, Error)]
 pub enum PaneError {
     /// There is no such process.
     #[error("there is no process `{id}`; processes: {known}")]
     NotFound {
-        /// The id that was asked for.
+        /// The requested id.
         id: String,
-        /// The processes there are, in words.
+        /// A list of the processes, as text.
         known: String,
     },
-    /// It needs a process that runs.
+    /// The operation needs a running process.
     #[error("{id} ({name}) is not running")]
     NotRunning {
         /// Its id.
@@ -29,60 +30,63 @@ pub enum PaneError {
         /// Its label.
         name: String,
     },
-    /// The process is not running.
-    #[error("{0} runs")]
+    /// The operation needs a process that is not running.
+    #[error("{0} is already running")]
     AlreadyRunning(ProcessId),
-    /// There may be no more processes.
+    /// The limit on processes is reached.
     #[error(
         "there are {count} processes, ended ones included, and the limit is {limit}; close {} first",
         count - limit + 1
     )]
     TooMany {
-        /// How many there are.
+        /// The number of processes.
         count: usize,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
-    /// Its entry does not say how it is started.
-    #[error("nobody knows how to start {0}")]
+    /// Its entry does not contain a command.
+    #[error("it is unknown how to start {0}; its entry has no command")]
     NoRecipe(ProcessId),
     /// The keeper could not start its program.
     #[error("{}", .0.message)]
     Spawn(SpawnError),
     /// Its programs did not end in time.
-    #[error("{id} could not be ended within {patience:?}")]
+    #[error("{id} did not end within {patience:?}")]
     NotEnded {
         /// Its id.
         id: ProcessId,
-        /// How long they had.
+        /// The time they had.
         patience: Duration,
     },
-    /// The keeper did not let go of its pane.
-    #[error("{id} was not closed: {source}; close it again then")]
+    /// The keeper did not release its pane.
+    #[error("{id} was not closed: {source}; close it again")]
     NotClosed {
         /// Its id.
         id: ProcessId,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// Its init cannot be reached.
-    #[error("what watches over {id} is gone: {source}")]
+    #[error("the init of {id} cannot be reached: {source}")]
     InitGone {
         /// Its id.
         id: ProcessId,
-        /// Why.
+        /// The cause.
         source: rustix::io::Errno,
     },
-    /// Its output cannot be kept.
-    #[error("cannot keep the output of {id} in {}: {source}", folder.display())]
+    /// Its output cannot be stored.
+    #[error("cannot store the output of {id} in {}: {source}", folder.display())]
     Log {
         /// Its id.
         id: ProcessId,
-        /// Where its output would be.
+        /// The folder for its output.
         folder: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
+    /// The file with its variables cannot be used.
+    #[error(transparent)]
+    EnvFile(#[from] EnvFileError),
     /// Its entry could not be written.
     #[error(transparent)]
     State(#[from] StateError),

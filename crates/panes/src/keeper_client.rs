@@ -1,10 +1,10 @@
-//! The server's dealings with the keeper: found when there is one, started when it is needed, and
-//! replaced when it died.
+//! The server's connection to the keeper, which is found if there is one, started when it is needed, and replaced
+//! when it dies.
 //!
-//! One request at a time. A request that the keeper did not answer in time has failed for its caller,
-//! but the keeper may still carry it out, so the connection is given up and opened again, and both
-//! sides' panes are compared: what the keeper holds and nobody here knows is ended, what it does not
-//! hold any more is given to it. A keeper that lives is never replaced.
+//! There is one request at a time. A request without an answer in time fails for its caller, but the keeper may still
+//! carry it out. So the connection is closed and opened again, and the panes of both sides are compared: panes that
+//! only the keeper has are ended, panes that only the server has are handed to the keeper. A keeper that is alive is
+//! never replaced.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,22 +19,21 @@ use patterm_keeper::{
 };
 use tokio::sync::{Notify, OwnedMutexGuard};
 
-/// Between attempts to reach a keeper that lives but does not listen: it makes its socket again
-/// within a quarter of a second.
+/// The pause between attempts to reach a keeper that is alive but does not listen: it creates its socket again within
+/// a quarter of a second.
 const UNREACHABLE_PAUSE: Duration = Duration::from_millis(250);
 
-/// How often a keeper is tried that closes its connections, before that counts as a fault.
+/// How often a keeper that closes its connections is tried before that counts as an error.
 const DYING_TRIES: u32 = 20;
 
-/// How soon a keeper that could not be reached or replaced is tried again: what is in the way, such as a
-/// lack of memory or of descriptors, may take a while to go.
-const MEND_PAUSE: Duration = Duration::from_secs(1);
+/// How soon a keeper that could not be reached or replaced is tried again: a lack of memory or descriptors may last
+/// for a while.
+const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a keeper that is told to end may take to get to it: what it does at the moment is done
-/// first.
+/// How long a keeper may take to begin to end: it finishes its current request first.
 const END_PATIENCE: Duration = Duration::from_secs(3);
 
-/// Who keeps the panes of a project.
+/// The connection to the keeper of a project.
 #[derive(Debug, Clone)]
 pub struct KeeperClient(Arc<Inner>);
 
@@ -47,12 +46,11 @@ struct Inner {
     root: PathBuf,
     /// How long the keeper may take for an answer.
     patience: Duration,
-    /// Whoever holds this talks to the keeper. It may take as long as the keeper does, so nobody
-    /// waits for it on a thread.
+    /// Held during a request. A request may take long, so it is awaited and never blocks a thread.
     keeper: Arc<tokio::sync::Mutex<Option<KeeperConnection>>>,
     /// The keeper's process.
-    life: Mutex<Option<Arc<KeeperProcess>>>,
-    /// The panes that are known here and wanted, by name.
+    process: Mutex<Option<Arc<KeeperProcess>>>,
+    /// The panes that this server uses, by name.
     panes: Mutex<HashMap<String, Weak<Pane>>>,
     /// Notified when a connection to a keeper is closed.
     closed: Notify,
@@ -61,7 +59,7 @@ struct Inner {
 type Connection = OwnedMutexGuard<Option<KeeperConnection>>;
 
 impl KeeperClient {
-    /// A client that connects when it is needed. `program` is the patterm binary, to start a keeper with.
+    /// A client that connects when it is needed. `program` is the patterm binary, which also is the keeper.
     pub fn new(socket: PathBuf, program: PathBuf, root: &Path) -> Self {
         Self::with_patience(socket, program, root, REPLY_TIMEOUT)
     }
@@ -73,14 +71,14 @@ impl KeeperClient {
             root: root.to_owned(),
             patience,
             keeper: Arc::default(),
-            life: Mutex::default(),
+            process: Mutex::default(),
             panes: Mutex::default(),
             closed: Notify::new(),
         }))
     }
 
-    /// All panes of a keeper that an earlier server left, by name; none if there is no keeper. Called
-    /// before anything else.
+    /// All panes of a keeper that an earlier server left, by name; none if there is no keeper. Must be called before
+    /// anything else.
     pub fn recover(&self) -> io::Result<Vec<(String, Arc<Pane>)>> {
         let Ok(mut connection) = self.0.keeper.clone().try_lock_owned() else {
             return Ok(Vec::new());
@@ -91,11 +89,11 @@ impl KeeperClient {
         for (name, pane) in &panes {
             self.panes().insert(name.clone(), Arc::downgrade(pane));
         }
-        self.take(&mut connection, found);
+        self.adopt(&mut connection, found);
         Ok(panes)
     }
 
-    /// The keeper that listens; `None` if nobody does.
+    /// Connects to the keeper that listens on the socket; `None` if there is none.
     fn find(&self) -> io::Result<Option<KeeperConnection>> {
         let mut tries = DYING_TRIES;
         loop {
@@ -107,10 +105,13 @@ impl KeeperClient {
                 };
             match error.kind() {
                 NotFound | ConnectionRefused => return Ok(None),
-                // It ends at this moment.
+                // It is about to end.
                 UnexpectedEof | ConnectionReset | BrokenPipe if tries > 0 => {
                     tries -= 1;
-                    #[expect(clippy::disallowed_methods, reason = "its end is no event to us yet")]
+                    #[expect(
+                        clippy::disallowed_methods,
+                        reason = "there is nothing to wait on before a connection exists"
+                    )]
                     std::thread::sleep(UNREACHABLE_PAUSE);
                 }
                 _ => return Err(error),
@@ -120,20 +121,20 @@ impl KeeperClient {
 
     /// Whether there is a keeper: after `recover`, whether an earlier server left one.
     pub fn is_kept(&self) -> bool {
-        self.life().is_some()
+        self.process().is_some()
     }
 
-    /// The process that keeps the panes; everything that runs in one is below it.
+    /// The keeper's process; everything in a pane is below it.
     pub fn pid(&self) -> Option<i32> {
-        self.life().as_ref().map(|life| life.pid())
+        self.process().as_ref().map(|process| process.pid())
     }
 
-    /// The same, if it lives at this moment.
+    /// The keeper's process, if it is alive.
     pub(crate) fn live_pid(&self) -> Option<i32> {
-        self.life().as_ref().filter(|life| !life.has_exited()).map(|life| life.pid())
+        self.process().as_ref().filter(|process| !process.has_exited()).map(|process| process.pid())
     }
 
-    /// Starts a program, in a terminal or with these as its input, output and errors.
+    /// Starts a program in a terminal, or with `streams` as its standard input, output and error.
     pub async fn spawn(
         &self,
         pane: String,
@@ -141,16 +142,16 @@ impl KeeperClient {
         streams: Option<[OwnedFd; 3]>,
     ) -> Result<Arc<Pane>, SpawnError> {
         let (answer, answered) = tokio::sync::oneshot::channel();
-        let asked = self.with_keeper(move |keeping, connection| {
-            let started = keeping.spawn_now(connection, &pane, &program, streams.as_ref());
-            // Whoever asked may have gone away meanwhile.
-            if let Err(Ok(_unwanted)) = answer.send(started) {
-                keeping.panes().remove(&pane);
-                let _ = keeping.forget_on(connection, &pane);
-            }
+        let asked = self.with_keeper(move |client, connection| {
+            let started = client.spawn_now(connection, &pane, &program, streams.as_ref());
+            let client = client.clone();
+            let unclaimed =
+                |started| UnclaimedPane { client, name: pane, pane: started, claimed: false };
+            let _ = answer.send(started.map(unclaimed));
         });
         asked.await.map_err(|error| system(&error))?;
-        answered.await.unwrap_or_else(|error| Err(system(&error)))
+        let started = answered.await.unwrap_or_else(|error| Err(system(&error)));
+        started.map(UnclaimedPane::claim)
     }
 
     fn spawn_now(
@@ -160,7 +161,7 @@ impl KeeperClient {
         program: &Program,
         streams: Option<&[OwnedFd; 3]>,
     ) -> Result<Arc<Pane>, SpawnError> {
-        let mut again = true;
+        let mut may_retry = true;
         loop {
             let keeper = self.open(connection).map_err(|e| system(&e))?;
             let streams = streams.map(|[a, b, c]| [a.as_fd(), b.as_fd(), c.as_fd()]);
@@ -172,42 +173,42 @@ impl KeeperClient {
                 }
                 Err(error) => error,
             };
-            // A keeper that died took what it started with it: the next one is asked again.
+            // A keeper that died has taken the program with it: the next one gets the request again.
             let died = !keeper.is_connected() && keeper.process().wait(Duration::ZERO);
-            if !(again && died) {
+            if !(may_retry && died) {
                 return Err(error);
             }
-            again = false;
+            may_retry = false;
         }
     }
 
-    /// Lets go of a pane; everything in it is ended. An error means that the keeper did not confirm
-    /// it; it is told when its turn comes, or when the keeper answers again.
+    /// Has the keeper end everything in a pane and release it. An error means that the keeper has not confirmed this;
+    /// it gets the request when it answers again.
     pub async fn forget(&self, pane: String) -> io::Result<()> {
-        // Whatever comes of it, the pane is not wanted any more.
+        // Even if the request fails, this server no longer uses the pane.
         self.panes().remove(&pane);
-        let keeping = self.clone();
+        let client = self.clone();
         let (begin, begun) = tokio::sync::oneshot::channel();
-        // A task of its own: the keeper is told even if the caller does not wait for it.
-        let told = tokio::spawn(async move {
-            let mut connection = keeping.0.keeper.clone().lock_owned().await;
+        // A separate task, so that the keeper gets the request even if the caller is cancelled.
+        let forgotten = tokio::spawn(async move {
+            let mut connection = client.0.keeper.clone().lock_owned().await;
             let _ = begin.send(());
             let work =
-                tokio::task::spawn_blocking(move || keeping.forget_on(&mut connection, &pane));
+                tokio::task::spawn_blocking(move || client.forget_on(&mut connection, &pane));
             work.await.map_err(io::Error::other)?
         });
         if tokio::time::timeout(self.0.patience, begun).await.is_err() {
-            return Err(self.silent());
+            return Err(self.no_answer());
         }
-        told.await.map_err(io::Error::other)?
+        forgotten.await.map_err(io::Error::other)?
     }
 
-    /// The same, on this thread; the keeper's answer is not needed.
+    /// Like `forget`, but on this thread and without waiting for a request in progress.
     pub(crate) fn forget_now(&self, pane: &str) {
         self.panes().remove(pane);
         let Ok(mut connection) = self.0.keeper.clone().try_lock_owned() else { return };
         if let Err(error) = self.forget_on(&mut connection, pane) {
-            tracing::error!(%error, pane, "the keeper does not let go of a pane");
+            tracing::error!(%error, pane, "the keeper did not release a pane");
         }
     }
 
@@ -218,33 +219,33 @@ impl KeeperClient {
         self.open(connection)?.forget(pane)
     }
 
-    /// Resumes the keeper, should it be suspended: without it nothing can be ended.
+    /// Resumes the keeper if it is suspended: nothing can be ended without it.
     pub fn resume(&self) {
-        if let Some(life) = self.life().as_ref() {
-            life.resume();
+        if let Some(process) = self.process().as_ref() {
+            process.resume();
         }
     }
 
-    /// The server ends on purpose: so does the keeper, with everything it keeps. Returns what could
-    /// not be ended, or why that is not known.
+    /// Ends the keeper with everything in its panes, because the server ends on purpose. Returns the processes that
+    /// could not be ended.
     pub async fn end(&self) -> io::Result<Vec<Survivor>> {
-        let Some(life) = self.life().clone() else { return Ok(Vec::new()) };
+        let Some(process) = self.process().clone() else { return Ok(Vec::new()) };
         self.resume();
-        let keeping = self.clone();
+        let client = self.clone();
         let ended = async move {
             let mut connection = self.0.keeper.clone().lock_owned().await;
             tokio::task::spawn_blocking(move || {
-                if connection.is_none() || life.has_exited() {
+                if connection.is_none() || process.has_exited() {
                     return Ok(Vec::new());
                 }
-                keeping.open(&mut connection)?.end()
+                client.open(&mut connection)?.end()
             })
             .await
             .map_err(io::Error::other)?
         };
         match tokio::time::timeout(END_PATIENCE + patterm_keeper::END_TIMEOUT * 2, ended).await {
             Ok(ended) => ended,
-            Err(_) => Err(self.silent()),
+            Err(_) => Err(self.no_answer()),
         }
     }
 
@@ -252,63 +253,62 @@ impl KeeperClient {
     pub async fn watch(&self) {
         loop {
             self.0.closed.notified().await;
-            while !self.mend().await {
-                tokio::time::sleep(MEND_PAUSE).await;
+            while !self.restore().await {
+                tokio::time::sleep(RECONNECT_PAUSE).await;
             }
         }
     }
 
-    /// Opens a connection that was closed again, and replaces a keeper that died: it is the other
-    /// hand that holds what lives should this server die. Waits as long as a keeper lives and does
-    /// not answer. `false` if there are panes and still no keeper for them.
-    async fn mend(&self) -> bool {
+    /// Reconnects to the keeper, or replaces it if it died, so that the panes survive this server. Waits as long as a
+    /// keeper is alive and does not answer. `false` if there are panes but no keeper for them.
+    async fn restore(&self) -> bool {
         let mut connection = self.0.keeper.clone().lock_owned().await;
         if connection.as_ref().is_some_and(KeeperConnection::is_connected) {
             return true;
         }
-        let keeping = self.clone();
+        let client = self.clone();
         let (done, wait) = tokio::sync::oneshot::channel();
-        // Not on a thread of the runtime's: one that ends waits for those.
+        // Not on a thread of the runtime, which waits for its threads when it shuts down.
         let work = move || {
             let dead = connection.as_ref().is_none_or(|keeper| keeper.process().has_exited());
-            let reopened = match dead && keeping.wanted().is_empty() {
+            let reopened = match dead && client.wanted().is_empty() {
                 true => {
-                    keeping.let_go(&mut connection);
+                    client.disconnect(&mut connection);
                     Ok(())
                 }
-                false => keeping.reopen(&mut connection, None),
+                false => client.reopen(&mut connection, None),
             };
             if let Err(error) = &reopened {
-                tracing::error!(%error, "the keeper cannot be reached or replaced now");
+                tracing::error!(%error, "cannot reach or replace the keeper; trying again");
             }
-            // Before the answer: who hears it may look.
+            // Before the answer, so that the caller can use the connection.
             drop(connection);
             let _ = done.send(reopened.is_ok());
         };
         match std::thread::Builder::new().name("patterm-keeper".into()).spawn(work) {
             Ok(_) => wait.await.unwrap_or(false),
             Err(error) => {
-                tracing::error!(%error, "no thread to reach the keeper on");
+                tracing::error!(%error, "cannot start a thread to reconnect to the keeper");
                 false
             }
         }
     }
 
-    /// Does something with the keeper on a thread that may wait, when it is this request's turn. A
-    /// request whose turn does not come in time fails.
+    /// Runs a request on a thread that may block, when it is its turn. A request whose turn does not come in time
+    /// fails.
     async fn with_keeper<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&Self, &mut Connection) -> T + Send + 'static,
     ) -> io::Result<T> {
         let turn = self.0.keeper.clone().lock_owned();
         let turn = tokio::time::timeout(self.0.patience, turn).await;
-        let mut connection = turn.map_err(|_| self.silent())?;
-        let keeping = self.clone();
-        let work = tokio::task::spawn_blocking(move || ask(&keeping, &mut connection));
+        let mut connection = turn.map_err(|_| self.no_answer())?;
+        let client = self.clone();
+        let work = tokio::task::spawn_blocking(move || ask(&client, &mut connection));
         work.await.map_err(io::Error::other)
     }
 
-    /// The keeper, connected: the one that is there, or a new one where it died or there was none.
+    /// The connected keeper: the current one, or a new one if it died or there was none.
     fn open<'a>(&self, connection: &'a mut Connection) -> io::Result<&'a mut KeeperConnection> {
         if !connection.as_ref().is_some_and(KeeperConnection::is_connected) {
             self.reopen(connection, Some(self.0.patience))?;
@@ -316,20 +316,21 @@ impl KeeperClient {
         connection.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Connects to the keeper again, or starts another if it died. `None` waits for one that lives.
+    /// Reconnects to the keeper, or starts another if it died. Without `patience` it waits for a living keeper as long
+    /// as it takes.
     fn reopen(&self, connection: &mut Connection, patience: Option<Duration>) -> io::Result<()> {
-        let life = connection.as_ref().map(|keeper| keeper.process().clone());
-        let again = match &life {
-            Some(life) => self.reconnect(life, patience)?,
+        let process = connection.as_ref().map(|keeper| keeper.process().clone());
+        let again = match &process {
+            Some(process) => self.reconnect(process, patience)?,
             None => None,
         };
         let mut opened = match again {
             Some(again) => again,
             None => {
-                if life.is_some() {
-                    tracing::error!("the keeper died; starting another");
+                if process.is_some() {
+                    tracing::error!("the keeper died; starting another one");
                 }
-                self.let_go(connection);
+                self.disconnect(connection);
                 let Inner { socket, program, root, .. } = &*self.0;
                 match self.find()? {
                     Some(other) => other,
@@ -340,39 +341,39 @@ impl KeeperClient {
         opened.set_reply_timeout(self.0.patience);
         let compared = self.compare(&mut opened);
         if compared.is_ok() {
-            tracing::info!(pid = opened.process().pid(), "this keeper keeps the panes");
+            tracing::info!(pid = opened.process().pid(), "connected to the keeper");
         }
-        // Kept in any case: it lives, and is not to be replaced.
-        self.take(connection, opened);
+        // Even if the comparison failed: this keeper is alive and must not be replaced.
+        self.adopt(connection, opened);
         compared
     }
 
-    /// Connects again to a keeper; `None` if it has ended.
+    /// Reconnects to a keeper; `None` if it has ended.
     fn reconnect(
         &self,
-        life: &KeeperProcess,
+        process: &KeeperProcess,
         patience: Option<Duration>,
     ) -> io::Result<Option<KeeperConnection>> {
         let deadline = patience.map(|patience| Instant::now() + patience);
-        while !life.has_exited() {
+        while !process.has_exited() {
             let error = match KeeperConnection::connect_with_timeout(&self.0.socket, patience) {
                 Ok(again) => return Ok(Some(again)),
                 Err(error) => error,
             };
             let late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if !life.wait(UNREACHABLE_PAUSE) && late {
+            if !process.wait(UNREACHABLE_PAUSE) && late {
                 return Err(error);
             }
         }
         Ok(None)
     }
 
-    /// Makes the keeper's panes those that are known here.
+    /// Makes the keeper's panes the same as the panes of this server.
     fn compare(&self, keeper: &mut KeeperConnection) -> io::Result<()> {
         let mut wanted = self.wanted();
         for name in keeper.names()? {
             if wanted.remove(&name).is_none() {
-                tracing::warn!(name, "a pane that nobody knows is ended");
+                tracing::warn!(name, "ending a pane that this server does not know");
                 keeper.forget(&name)?;
             }
         }
@@ -382,41 +383,41 @@ impl KeeperClient {
         Ok(())
     }
 
-    /// Talks to this keeper from now on, and notices when it lets go of the connection.
-    fn take(&self, connection: &mut Connection, keeper: KeeperConnection) {
-        *self.life() = Some(keeper.process().clone());
-        let keeping = self.clone();
+    /// Uses this connection from now on, and watches for its end.
+    fn adopt(&self, connection: &mut Connection, keeper: KeeperConnection) {
+        *self.process() = Some(keeper.process().clone());
+        let client = self.clone();
         let watching = keeper.until_closed().and_then(|until_closed| {
             let body = move || {
                 until_closed();
-                keeping.0.closed.notify_one();
+                client.0.closed.notify_one();
             };
             std::thread::Builder::new().name("patterm-keeper".into()).spawn(body)
         });
         if let Err(error) = watching {
-            tracing::error!(%error, "the keeper is not watched; its end is seen at the next start");
+            tracing::error!(%error, "cannot watch the keeper; its end will be noticed at the next start of a program");
         }
         **connection = Some(keeper);
     }
 
-    /// There is no keeper any more.
-    fn let_go(&self, connection: &mut Connection) {
+    /// Forgets a keeper that is gone.
+    fn disconnect(&self, connection: &mut Connection) {
         **connection = None;
-        *self.life() = None;
+        *self.process() = None;
     }
 
-    /// The panes that somebody here holds.
+    /// The panes that are still in use.
     fn wanted(&self) -> HashMap<String, Arc<Pane>> {
         let panes = self.panes();
         panes.iter().filter_map(|(name, pane)| Some((name.clone(), pane.upgrade()?))).collect()
     }
 
-    /// What is said of a keeper that does not answer anybody.
-    fn silent(&self) -> io::Error {
+    /// The error for a keeper that does not answer.
+    fn no_answer(&self) -> io::Error {
         let message = match self.pid() {
             Some(pid) => format!(
-                "the keeper (pid {pid}) does not answer; if it is stopped, `kill -CONT {pid}` lets it \
-                 go on"
+                "the keeper (pid {pid}) does not answer; if it is stopped, `kill -CONT {pid}` \
+                 resumes it"
             ),
             None => "the keeper does not answer".into(),
         };
@@ -427,8 +428,41 @@ impl KeeperClient {
         self.0.panes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn life(&self) -> MutexGuard<'_, Option<Arc<KeeperProcess>>> {
-        self.0.life.lock().unwrap_or_else(PoisonError::into_inner)
+    fn process(&self) -> MutexGuard<'_, Option<Arc<KeeperProcess>>> {
+        self.0.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A pane on its way to the caller that asked for it. If that caller is cancelled, before or after the answer was
+/// sent, nobody else would end the pane.
+struct UnclaimedPane {
+    client: KeeperClient,
+    name: String,
+    pane: Arc<Pane>,
+    claimed: bool,
+}
+
+impl UnclaimedPane {
+    fn claim(mut self) -> Arc<Pane> {
+        self.claimed = true;
+        self.pane.clone()
+    }
+}
+
+impl Drop for UnclaimedPane {
+    fn drop(&mut self) {
+        if self.claimed {
+            return;
+        }
+        let _ = self.pane.kill();
+        let (client, name) = (self.client.clone(), std::mem::take(&mut self.name));
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = client.forget(name).await {
+                    tracing::error!(%error, "the keeper has not released a pane that nobody wants");
+                }
+            });
+        }
     }
 }
 

@@ -1,6 +1,6 @@
-//! The keeper's protocol under delay and reordering: a simulated keeper that answers late, twice, never,
-//! in another order, with the wrong name, closes the connection or loses its panes. Whatever it does, no
-//! pane is taken for another, and once it answers again it has the panes that the server has.
+//! The keeper's protocol under delay and reordering: a simulated keeper answers late, twice, never, in another order
+//! or with the wrong name, closes the connection or loses its panes. Whatever it does, panes are never confused, and
+//! once it answers again it has the same panes as the server.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{IoSlice, Read, Write};
@@ -8,35 +8,46 @@ use std::mem::MaybeUninit;
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use arbtest::arbitrary::{self, Unstructured};
-use patterm_keeper::Size;
+use patterm_keeper::log::Log;
+use patterm_keeper::{Environment, Size};
+use patterm_screen::Screen;
+use patterm_store::clock::Clock;
+use patterm_store::limits::Limits;
+use patterm_store::project::Project;
+use patterm_store::state::StateDir;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::data_plane::ProcessRun;
+use crate::offset::Offset;
+use crate::panes::Panes;
+use crate::process::{ProcessId, RunNumber};
 
-/// Long enough for an answer on a quiet machine; on a busy one a right answer may come too late as
-/// well, which changes nothing in what must hold.
+/// Long enough for an answer on an idle machine. On a busy one a correct answer may also be late; the invariants hold
+/// anyway.
 const SHORT: Duration = Duration::from_millis(40);
 
 /// What the keeper does with a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Manner {
     Right,
-    /// Carries it out and says so after the server's patience is over.
+    /// Carries it out and answers after the server's timeout.
     Late,
-    /// Carries it out and says nothing.
+    /// Carries it out and does not answer.
     Never,
-    /// Does not see it.
+    /// Drops it.
     Ignored,
     /// Carries it out and closes the connection.
     HangsUp,
-    /// The same, and has no panes any more.
+    /// The same, and loses all its panes.
     Loses,
     /// Starts the program and names another pane.
     OtherName,
-    // The rest only with numbers: without them nobody could tell, and a real keeper does not do it.
+    // The others only with request numbers: without them they could not be detected, and real keepers do not do
+    // them.
     Twice,
-    /// Says again what it said to the last request, and then the answer.
+    /// Repeats its answer to the last request before the right one.
     EarlierFirst,
     OtherNumber,
 }
@@ -56,14 +67,14 @@ const MANNERS: [Manner; 10] = [
 
 #[derive(Default)]
 struct Model {
-    /// It repeats numbers, as keepers since 0.1.1 do.
+    /// Its answers repeat the numbers of requests, as keepers since 0.1.1 do.
     numbered: bool,
     manners: VecDeque<Manner>,
-    /// What it keeps: the program's id tells the panes apart.
+    /// Its panes, each with the id of its program.
     panes: BTreeMap<String, i32>,
     /// Every program that it ever started.
     started: BTreeMap<String, i32>,
-    /// The inits' ends of the panes.
+    /// The inits' ends of the connections of panes.
     inits: Vec<OwnedFd>,
     earlier: Option<(Value, Option<i32>)>,
     over: bool,
@@ -77,7 +88,7 @@ impl Model {
         if needs_numbers && !self.numbered { Manner::Right } else { manner }
     }
 
-    /// Carries a request out; the answers to it.
+    /// Carries a request out; returns the answers.
     fn carry_out(&mut self, request: &Request, id: Option<u64>) -> Vec<(Value, Option<i32>)> {
         match request {
             Request::Spawn(name) => {
@@ -232,13 +243,13 @@ fn send(stream: &UnixStream, message: &Value, program: Option<i32>, model: &mut 
 
 fn program() -> Program {
     let size = Size { rows: 24, columns: 80 };
-    Program { argv: vec!["x".into()], env: BTreeMap::new(), working_dir: "/".into(), size }
+    Program { argv: vec!["x".into()], env: Environment::default(), working_dir: "/".into(), size }
 }
 
-/// A server's dealings with the simulated keeper: what it holds at the end.
-async fn deal(
+/// Sends random requests to the simulated keeper; returns the panes that the server has at the end.
+async fn exercise(
     u: &mut Unstructured<'_>,
-    keeping: &KeeperClient,
+    client: &KeeperClient,
     model: &Mutex<Model>,
 ) -> arbitrary::Result<BTreeMap<String, Arc<Pane>>> {
     let mut held: BTreeMap<String, Arc<Pane>> = BTreeMap::new();
@@ -248,14 +259,14 @@ async fn deal(
         model.lock().unwrap().manners.push_back(manner);
         if forgets {
             let name: String = u.choose_iter(held.keys())?.clone();
-            if keeping.forget(name.clone()).await.is_ok() {
+            if client.forget(name.clone()).await.is_ok() {
                 let kept = model.lock().unwrap().panes.contains_key(&name);
                 assert!(!kept, "{name} was confirmed as let go ({manner:?})");
             }
             held.remove(&name);
         } else {
             let name = format!("p{turn}.1");
-            if let Ok(pane) = keeping.spawn(name.clone(), program(), None).await {
+            if let Ok(pane) = client.spawn(name.clone(), program(), None).await {
                 let program = pane.status().unwrap().unwrap().program;
                 let own = model.lock().unwrap().started.get(&name).copied();
                 assert_eq!(Some(program), own, "{name} is another's pane ({manner:?})");
@@ -270,22 +281,22 @@ async fn deal(
 const CEILING: Duration = Duration::from_secs(60);
 
 /// Waits until the server and the keeper agree again, as the host does.
-async fn settle(keeping: &KeeperClient) {
+async fn settle(client: &KeeperClient) {
     let begun = Instant::now();
     loop {
         assert!(begun.elapsed() < CEILING, "they do not agree");
         let connected =
-            keeping.0.keeper.lock().await.as_ref().is_some_and(KeeperConnection::is_connected);
-        // An answered request shows that nothing is on its way any more.
-        if connected && keeping.forget("p0.0".into()).await.is_ok() {
+            client.0.keeper.lock().await.as_ref().is_some_and(KeeperConnection::is_connected);
+        // An answered request shows that no other is in progress.
+        if connected && client.forget("p0.0".into()).await.is_ok() {
             return;
         }
-        keeping.mend().await;
+        client.restore().await;
     }
 }
 
 #[test]
-fn a_keeper_that_answers_late_twice_never_or_in_another_order_confuses_no_panes() {
+fn panes_are_not_confused_by_late_double_missing_or_reordered_answers() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     arbtest::arbtest(|u| {
         let folder = tempfile::tempdir().unwrap();
@@ -297,20 +308,20 @@ fn a_keeper_that_answers_late_twice_never_or_in_another_order_confuses_no_panes(
             std::thread::spawn(move || keep(&listener, &model))
         };
         let absent = "/a keeper that lives is never replaced".into();
-        let keeping = KeeperClient::with_patience(socket.clone(), absent, folder.path(), SHORT);
+        let client = KeeperClient::with_patience(socket.clone(), absent, folder.path(), SHORT);
         let begun = Instant::now();
-        while let Err(error) = keeping.recover() {
+        while let Err(error) = client.recover() {
             assert!(begun.elapsed() < CEILING, "{error}");
         }
-        let held = runtime.block_on(deal(u, &keeping, &model));
+        let held = runtime.block_on(exercise(u, &client, &model));
         model.lock().unwrap().manners.clear();
-        runtime.block_on(settle(&keeping));
+        runtime.block_on(settle(&client));
         if let Ok(held) = held {
             let kept: BTreeSet<String> = model.lock().unwrap().panes.keys().cloned().collect();
             let held: BTreeSet<String> = held.into_keys().collect();
             assert_eq!(kept, held, "what the keeper has, and what the server has");
         }
-        runtime.block_on(async { *keeping.0.keeper.lock().await = None });
+        runtime.block_on(async { *client.0.keeper.lock().await = None });
         model.lock().unwrap().over = true;
         drop(UnixStream::connect(&socket));
         simulated.join().unwrap();
@@ -319,7 +330,7 @@ fn a_keeper_that_answers_late_twice_never_or_in_another_order_confuses_no_panes(
     .budget_ms(5_000);
 }
 
-/// As when there was no memory or no descriptor to start another with.
+/// For example if there was no memory or descriptor to start another.
 #[test]
 fn a_keeper_that_could_not_be_replaced_is_tried_again() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -338,27 +349,27 @@ fn a_keeper_that_could_not_be_replaced_is_tried_again() {
         std::fs::remove_file(&socket).unwrap();
     };
     let first = listen();
-    let keeping = KeeperClient::new(socket.clone(), "/no program".into(), folder.path());
-    keeping.recover().unwrap();
-    let pane = runtime.block_on(keeping.spawn("p1.1".into(), program(), None)).unwrap();
+    let client = KeeperClient::new(socket.clone(), "/no program".into(), folder.path());
+    client.recover().unwrap();
+    let pane = runtime.block_on(client.spawn("p1.1".into(), program(), None)).unwrap();
     // It is gone, and no other can be started.
-    runtime.block_on(async { keeping.let_go(&mut keeping.0.keeper.clone().lock_owned().await) });
+    runtime.block_on(async { client.disconnect(&mut client.0.keeper.clone().lock_owned().await) });
     end(first);
     model.lock().unwrap().panes.clear();
-    assert!(!runtime.block_on(keeping.mend()), "there is a pane and no keeper");
+    assert!(!runtime.block_on(client.restore()), "there is a pane and no keeper");
     let second = listen();
-    assert!(runtime.block_on(keeping.mend()));
+    assert!(runtime.block_on(client.restore()));
     assert!(model.lock().unwrap().panes.contains_key("p1.1"), "it has the pane");
     drop(pane);
-    runtime.block_on(async { *keeping.0.keeper.lock().await = None });
+    runtime.block_on(async { *client.0.keeper.lock().await = None });
     end(second);
-    // Without panes no keeper is needed.
-    assert!(runtime.block_on(keeping.mend()));
+    // No keeper is needed without panes.
+    assert!(runtime.block_on(client.restore()));
 }
 
-/// A request that waits for its turn for too long has failed for its caller, and is not forgotten.
+/// A request that waits too long for its turn fails for its caller, but is still sent later.
 #[test]
-fn a_pane_is_let_go_of_though_the_turn_for_it_came_late() {
+fn a_pane_is_released_though_the_turn_of_the_request_came_late() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("keeper");
@@ -371,18 +382,88 @@ fn a_pane_is_let_go_of_though_the_turn_for_it_came_late() {
     // Long enough for an answer on a busy machine.
     let patience = Duration::from_secs(2);
     let absent = "/no program".into();
-    let keeping = KeeperClient::with_patience(socket.clone(), absent, folder.path(), patience);
-    keeping.recover().unwrap();
-    let _pane = runtime.block_on(keeping.spawn("p1.1".into(), program(), None)).unwrap();
+    let client = KeeperClient::with_patience(socket.clone(), absent, folder.path(), patience);
+    client.recover().unwrap();
+    let _pane = runtime.block_on(client.spawn("p1.1".into(), program(), None)).unwrap();
     runtime.block_on(async {
-        // Another request has its turn and does not come to an end.
-        let turn = keeping.0.keeper.clone().lock_owned().await;
-        keeping.forget("p1.1".into()).await.unwrap_err();
+        // Another request has its turn and does not end.
+        let turn = client.0.keeper.clone().lock_owned().await;
+        client.forget("p1.1".into()).await.unwrap_err();
         drop(turn);
-        // The lock is handed over in the order in which it was asked for.
-        *keeping.0.keeper.lock().await = None;
+        // The lock is fair.
+        *client.0.keeper.lock().await = None;
     });
     assert!(model.lock().unwrap().panes.is_empty(), "it was told when its turn came");
+    model.lock().unwrap().over = true;
+    drop(UnixStream::connect(&socket));
+    simulated.join().unwrap();
+}
+
+/// A caller is cancelled after the answer was sent, and before it took it.
+#[test]
+fn a_pane_that_its_caller_no_longer_takes_is_released() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("keeper");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let model = Arc::new(Mutex::new(Model { numbered: true, ..Model::default() }));
+    let simulated = {
+        let model = model.clone();
+        std::thread::spawn(move || keep(&listener, &model))
+    };
+    let client = KeeperClient::new(socket.clone(), "/no program".into(), folder.path());
+    client.recover().unwrap();
+    runtime.block_on(async {
+        let mut asking = Box::pin(client.spawn("p1.1".into(), program(), None));
+        tokio::select! {
+            biased;
+            _ = &mut asking => panic!("the keeper has not been asked yet"),
+            () = std::future::ready(()) => {}
+        }
+        // The request has its turn, and the answer is on its way when that ends.
+        drop(client.0.keeper.lock().await);
+        assert!(model.lock().unwrap().panes.contains_key("p1.1"), "the keeper has started it");
+        drop(asking);
+        // The task that has it released asks for its turn first.
+        tokio::task::yield_now().await;
+        *client.0.keeper.lock().await = None;
+    });
+    assert!(model.lock().unwrap().panes.is_empty(), "nobody would end it");
+    assert!(client.panes().is_empty());
+    model.lock().unwrap().over = true;
+    drop(UnixStream::connect(&socket));
+    simulated.join().unwrap();
+}
+
+/// The end of a program may be noticed by its init before the server notices that.
+#[test]
+fn a_program_that_has_just_ended_needs_no_command_to_end() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("keeper");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let model = Arc::new(Mutex::new(Model { numbered: true, ..Model::default() }));
+    let simulated = {
+        let model = model.clone();
+        std::thread::spawn(move || keep(&listener, &model))
+    };
+    let client = KeeperClient::new(socket.clone(), "/no program".into(), folder.path());
+    client.recover().unwrap();
+    let pane = runtime.block_on(client.spawn("p1.1".into(), program(), None)).unwrap();
+    let project = Project::of(folder.path()).unwrap();
+    let state = StateDir::within(folder.path(), project.key());
+    state.ensure().unwrap();
+    let (limits, clock) = (Limits::default(), Clock::system());
+    let (panes, _events) = Panes::load(&project, &state, &limits, client.clone(), clock).unwrap();
+    let log = Log::open(&folder.path().join("log"), 1 << 20).unwrap();
+    let screen = Screen::new(patterm_screen::Size::DEFAULT);
+    let (id, number) = (ProcessId::new(1), RunNumber::FIRST);
+    let run = ProcessRun::new(id, number, Some(pane), log.reader(), screen, Offset::START);
+    let run = Arc::new(run);
+    panes.kill_after(&run, SHORT).unwrap();
+    model.lock().unwrap().inits.clear();
+    panes.kill_after(&run, SHORT).unwrap();
+    runtime.block_on(async { *client.0.keeper.lock().await = None });
     model.lock().unwrap().over = true;
     drop(UnixStream::connect(&socket));
     simulated.join().unwrap();

@@ -1,15 +1,14 @@
-//! Panes of agents of which something may run on outside of any pane: the init of such a pane was
-//! killed after its keeper, so that nothing above its processes says any more where they came from.
+//! Panes of agents whose processes may run outside of any pane: the init of such a pane was killed after its keeper,
+//! so that their ancestors no longer show where they came from.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::process::{Kind, Process};
 
-/// The kernel counts the time of its start in whole seconds, and a program runs a moment before its
-/// start is written down.
+/// The kernel reports its boot time in whole seconds, and a program runs for a moment before its start is recorded.
 const CLOCK_SLACK_MS: u64 = 2_000;
 
-/// When the first such pane began, in milliseconds since 1970.
+/// When the first such pane started, in milliseconds since 1970; `u64::MAX` if there is none.
 #[derive(Debug)]
 pub(crate) struct LeftBehind(AtomicU64);
 
@@ -20,12 +19,12 @@ impl Default for LeftBehind {
 }
 
 impl LeftBehind {
-    /// When that was; `None` if there is no such pane.
+    /// When the first such pane started; `None` if there is none.
     pub(crate) fn since(&self) -> Option<u64> {
         Some(self.0.load(Ordering::Acquire)).filter(|since| *since != u64::MAX)
     }
 
-    /// Notes that a pane left something behind.
+    /// Records that a pane left processes behind.
     pub(crate) fn note(&self, process: &Process) {
         if is_of_agents(process) {
             let began = process.started_at.unwrap_or(0).saturating_sub(CLOCK_SLACK_MS);
@@ -34,8 +33,8 @@ impl LeftBehind {
     }
 }
 
-/// Whether agents may type in a pane: theirs, what the project file declares, what an agent started
-/// (though it may be closed by now), and what came over HTTP or from nobody knows where.
+/// Whether agents may type into a pane: their own panes, declared processes, processes that an agent started (even if
+/// that agent is closed by now), and processes that were started over HTTP or whose origin is unknown.
 pub fn is_of_agents(process: &Process) -> bool {
     process.kind == Kind::Agent
         || process.declared.is_some()

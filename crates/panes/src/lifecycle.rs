@@ -1,22 +1,25 @@
-//! The lifecycle of a process: started, stopped, started again, closed, and found again by the next
-//! server.
+//! The lifecycle of a process: it is started, stopped, restarted and closed, and recovered by the next server.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use patterm_keeper::log::{Log, Reader};
 use patterm_keeper::{Pane, Program};
-use patterm_screen::{Screen, Size};
-use patterm_store::clock::now_ms;
+use patterm_screen::Size;
 use tokio::sync::mpsc;
 
-use crate::data_plane::{DraftMark, Event, MARK_BYTES, ProcessRun, RunProgress};
-use crate::environment::PANE_VARIABLE;
+use crate::data_plane::{DraftMark, Event, MARK_BYTES, ProcessRun, Replay, RunProgress};
+use crate::env_file;
+use crate::environment::{Environment, PANE_VARIABLE};
+use crate::environments::Stored;
 use crate::error::PaneError;
+use crate::offset::Offset;
 use crate::panes::{Panes, pane_name};
-use crate::process::{Exit, Kind, Process, ProcessId, Recipe, Status};
+use crate::process::{Exit, Kind, Process, ProcessId, Recipe, RunNumber, Status};
+use crate::size;
 
 /// How long a program may take to end after the first signal before everything is killed.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -25,7 +28,7 @@ pub const GRACE: Duration = Duration::from_secs(5);
 pub const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The size of a terminal that no view shows yet.
-pub const SIZE: patterm_keeper::Size = patterm_keeper::Size { rows: 24, columns: 80 };
+pub const SIZE: patterm_keeper::Size = patterm_keeper::Size::DEFAULT;
 
 /// A process to start.
 #[derive(Debug)]
@@ -36,60 +39,166 @@ pub struct NewProcess {
     pub kind: Kind,
     /// The process that starts it.
     pub parent_id: Option<ProcessId>,
-    /// Nothing says that a person asked for it.
+    /// There is no evidence that a person asked for it.
     pub not_a_persons: bool,
     /// How it is started.
     pub recipe: Recipe,
+    /// The environment that its caller passed; `None` for the server's.
+    pub environment: Option<Environment>,
+}
+
+/// What a single start adds to an entry's recipe. None of it is stored.
+#[derive(Debug, Clone, Default)]
+pub struct StartExtra {
+    /// Arguments after the others.
+    pub arguments: Vec<String>,
+    /// Variables that override all others.
+    pub variables: BTreeMap<String, String>,
 }
 
 impl Panes {
     /// Starts a process under a new id. If that fails, nothing of it is left.
     pub async fn spawn(&self, new: NewProcess) -> Result<Process, PaneError> {
         self.admit_process()?;
-        let NewProcess { name, kind, parent_id, not_a_persons, recipe } = new;
-        let process = self.processes.add_with(&name, kind, parent_id, |process| {
+        let NewProcess { name, kind, parent_id, not_a_persons, recipe, environment } = new;
+        let process = self.add_process(&name, kind, parent_id, environment, |process| {
             process.not_a_persons = not_a_persons;
             process.recipe = Some(recipe);
-            process.runs = 1;
+            process.runs = RunNumber::FIRST;
         })?;
-        let started = self.launch(&process, &[]).await;
+        let started = self.launch(&process, &StartExtra::default()).await;
         if started.is_err() {
-            self.processes.forget(&process.id);
+            self.forget(&process.id);
             self.remove_output(&process.id);
         }
         started
     }
 
+    /// Adds an entry, with the environment that it will be started with.
+    pub fn add_process(
+        &self,
+        name: &str,
+        kind: Kind,
+        parent_id: Option<ProcessId>,
+        environment: Option<Environment>,
+        more: impl FnOnce(&mut Process),
+    ) -> Result<Process, PaneError> {
+        let stored = environment.map(|environment| self.store_environment(environment));
+        let stored = stored.transpose()?;
+        let process = self.processes.add_with(name, kind, parent_id, |process| {
+            if let Some(stored) = &stored {
+                stored.note(process);
+            }
+            more(process);
+        })?;
+        if let Some(stored) = stored {
+            self.environments.settle(&process.id, stored);
+        }
+        Ok(process)
+    }
+
+    /// Stores an environment, if a program can be started with it.
+    fn store_environment(&self, environment: Environment) -> Result<Stored<'_>, PaneError> {
+        let bare = Program {
+            argv: Vec::new(),
+            env: environment,
+            working_dir: self.project.root().to_owned(),
+            size: SIZE,
+        };
+        bare.check().map_err(PaneError::Spawn)?;
+        Ok(self.environments.store(bare.env)?)
+    }
+
+    /// Gives an entry the environment of its next starts.
+    pub fn set_environment(
+        &self,
+        id: &ProcessId,
+        environment: Environment,
+    ) -> Result<Process, PaneError> {
+        let stored = self.store_environment(environment)?;
+        let process = self.update(id, |process| stored.note(process))?;
+        self.environments.settle(id, stored);
+        self.environments.sweep(&self.processes);
+        Ok(process)
+    }
+
+    /// Makes an entry start with the server's environment.
+    pub fn clear_environment(&self, id: &ProcessId) {
+        let has_own =
+            |process: Process| process.environment.is_some() || process.environment_forgotten;
+        if self.processes.get(id).is_some_and(has_own) {
+            self.processes.note(id, |process| {
+                (process.environment, process.environment_forgotten) = (None, false);
+            });
+            self.environments.sweep(&self.processes);
+        }
+    }
+
+    /// Removes an entry, and its environment if no other entry has the same.
+    pub fn forget(&self, id: &ProcessId) {
+        self.processes.forget(id);
+        self.environments.sweep(&self.processes);
+    }
+
     /// Checks whether there is room for one more process.
     pub fn admit_process(&self) -> Result<(), PaneError> {
         let most = self.limits.processes;
-        let there = self.processes.all().len();
-        if there < most {
+        let count = self.processes.all().len();
+        if count < most {
             return Ok(());
         }
-        Err(PaneError::TooMany { count: there, limit: most })
+        Err(PaneError::TooMany { count, limit: most })
     }
 
     /// Ends a run: the signal to its group, the grace time, then everything. Returns the entry once it
     /// is over.
-    pub async fn end(&self, run: &Arc<ProcessRun>, signal: i32) -> Result<Process, PaneError> {
-        // It may have ended by itself meanwhile.
-        let is_gone = run.watch().borrow().empty;
-        if let Some(pane) = run.pane.as_ref().filter(|_| !is_gone) {
-            let failed = |source| PaneError::InitGone { id: run.id.clone(), source };
-            pane.stop(signal, GRACE).map_err(failed)?;
-        }
-        // Not before what it started is gone as well: that has the rest of the grace time.
-        self.over(run, GRACE + KILL_PATIENCE, |progress| progress.empty).await?;
+    pub async fn end(
+        &self,
+        run: &Arc<ProcessRun>,
+        signal: i32,
+        grace: Duration,
+    ) -> Result<Process, PaneError> {
+        self.command_init(run, |pane| pane.stop(signal, grace))?;
+        self.ended(run, grace).await
+    }
+
+    /// Kills what is left of a run after this time. Something else asks it to end before.
+    pub fn kill_after(&self, run: &Arc<ProcessRun>, grace: Duration) -> Result<(), PaneError> {
+        self.command_init(run, |pane| pane.kill_after(grace))
+    }
+
+    /// Waits for the end of a run that is killed after the grace time.
+    pub async fn ended(
+        &self,
+        run: &Arc<ProcessRun>,
+        grace: Duration,
+    ) -> Result<Process, PaneError> {
+        // Its descendants must end too; they have the rest of the grace time.
+        self.over(run, grace + KILL_PATIENCE, |progress| progress.empty).await?;
         Ok(self.settled(&run.id))
     }
 
-    /// Kills a process with everything it ever started, and lets go of its pane.
+    /// Gives a command to the init of a run, unless the run has ended by itself.
+    fn command_init(
+        &self,
+        run: &ProcessRun,
+        command: impl FnOnce(&Pane) -> rustix::io::Result<()>,
+    ) -> Result<(), PaneError> {
+        let is_gone = run.watch().borrow().empty;
+        let Some(pane) = run.pane.as_ref().filter(|_| !is_gone) else { return Ok(()) };
+        match command(pane) {
+            // It has just ended, and the end was not noticed yet.
+            Err(_) if pane.is_init_gone() => Ok(()),
+            sent => sent.map_err(|source| PaneError::InitGone { id: run.id.clone(), source }),
+        }
+    }
+
+    /// Kills a process with everything it started, and releases its pane.
     pub async fn kill(&self, id: &ProcessId) -> Result<(), PaneError> {
         if let Some(run) = self.run_of(id) {
-            run.stopping.store(true, Ordering::Release);
+            run.set_stopping();
             if let Some(pane) = &run.pane {
-                // What is left behind by a program that ended is killed as well.
+                // Processes that outlived the program are killed as well.
                 let _ = pane.kill();
                 self.close_pane(&run).await?;
             }
@@ -98,12 +207,11 @@ impl Panes {
         Ok(())
     }
 
-    /// Waits until nothing is left in a pane that is being killed, and has the keeper let go of it.
+    /// Waits until a pane that is being killed is empty, and has the keeper release it.
     async fn close_pane(&self, run: &Arc<ProcessRun>) -> Result<(), PaneError> {
         let name = pane_name(&run.id, run.number);
         let ended = self.over(run, KILL_PATIENCE, |progress| progress.empty).await;
-        // A program can hinder its init; the keeper ends both, and the entry stays until that is
-        // seen.
+        // A program can disturb its init; the keeper then ends both, and the entry stays until they are gone.
         let failed = |source| PaneError::NotClosed { id: run.id.clone(), source };
         self.keeper.forget(name).await.map_err(failed)?;
         if ended.is_err() {
@@ -116,7 +224,7 @@ impl Panes {
     /// Releases a pane that is no longer needed.
     pub async fn let_go(&self, pane: String) {
         if let Err(error) = self.keeper.forget(pane).await {
-            tracing::error!(%error, "the keeper does not let go of a pane yet");
+            tracing::error!(%error, "the keeper has not released a pane yet");
         }
     }
 
@@ -127,18 +235,36 @@ impl Panes {
         run.ok_or_else(|| PaneError::NotRunning { id: id.clone(), name: name.clone() })
     }
 
-    /// Begins a new run of a process; `instructions` are arguments for this one time.
-    pub async fn begin(
-        &self,
-        id: &ProcessId,
-        instructions: &[String],
-    ) -> Result<Process, PaneError> {
+    /// The current run of a process. If it is just being started, or has ended and that is not recorded yet, this
+    /// waits until it is known.
+    pub async fn settled_run(&self, process: &Process) -> Result<Arc<ProcessRun>, PaneError> {
+        let Process { id, name, .. } = process;
+        let mut changes = self.processes.changes();
+        let found = async {
+            loop {
+                changes.borrow_and_update();
+                let now = self.processes.get(id).filter(|process| process.status.is_alive())?;
+                let is_current = |run: &Arc<ProcessRun>| {
+                    run.number == now.runs && !run.watch().borrow().is_over()
+                };
+                if let Some(run) = self.run_of(id).filter(is_current) {
+                    return Some(run);
+                }
+                changes.changed().await.ok()?;
+            }
+        };
+        let found = tokio::time::timeout(KILL_PATIENCE, found).await.unwrap_or(None);
+        found.ok_or_else(|| PaneError::NotRunning { id: id.clone(), name: name.clone() })
+    }
+
+    /// Starts a new run of a process.
+    pub async fn begin(&self, id: &ProcessId, extra: &StartExtra) -> Result<Process, PaneError> {
         let mut begins = false;
         let process = self.update(id, |process| {
-            // Decided under the lock, so that it is started only once.
+            // Decided under the lock, so that only one caller starts it.
             begins = !process.status.is_alive();
             if begins {
-                process.runs += 1;
+                process.runs = process.runs.next();
                 process.status = Status::Starting;
                 process.exit = None;
             }
@@ -146,7 +272,7 @@ impl Panes {
         if !begins {
             return Err(PaneError::AlreadyRunning(process.id));
         }
-        let started = self.launch(&process, instructions).await;
+        let started = self.launch(&process, extra).await;
         if started.is_err() {
             self.processes.note(id, |process| process.status = Status::Failed);
         }
@@ -154,33 +280,36 @@ impl Panes {
     }
 
     /// Starts the program of a process. If that fails half-way, nothing keeps running.
-    /// `more` are arguments for this one time.
-    pub async fn launch(&self, process: &Process, more: &[String]) -> Result<Process, PaneError> {
+    pub async fn launch(
+        &self,
+        process: &Process,
+        extra: &StartExtra,
+    ) -> Result<Process, PaneError> {
         let id = &process.id;
-        let Some(mut recipe) = process.recipe.clone() else {
-            return Err(PaneError::NoRecipe(id.clone()));
-        };
-        recipe.argv.extend(more.iter().cloned());
-        let mut env = self.environment.clone();
-        env.extend(recipe.env);
-        env.insert(PANE_VARIABLE.to_owned(), format!("{}/{id}", self.project.key()));
-        let program =
-            Program { argv: recipe.argv, env, working_dir: recipe.working_dir, size: recipe.size };
+        let program = self.program_of(process, extra)?;
+        program.check().map_err(PaneError::Spawn)?;
+        if let Some(before) = self.run_of(id) {
+            // The versions of the new screen continue those of the last one, which may still have to be rebuilt.
+            self.data_plane.rebuilt(&before).await;
+        }
         let log = self.begin_log(process).await?;
         let pane = self.keeper.spawn(process.pane(), program, None).await;
         let pane = pane.map_err(PaneError::Spawn)?;
-        let run_offset = log.end();
+        self.environments.note_started(id);
+        let run_offset = Offset::new(log.end());
         let running = self.update(id, |process| {
             process.status = Status::Running;
             process.run_offset = run_offset;
-            process.output_mark = Some(run_offset + MARK_BYTES);
-            process.started_at = Some(now_ms());
+            process.output_mark = Some(run_offset.plus(MARK_BYTES));
+            process.started_at = Some(self.clock.wall_ms());
             process.ended_at = None;
-            process.interrupted = None;
+            process.restored = process.interrupted.take();
         });
         match running {
             Ok(running) => {
                 self.attach(&running, pane, log);
+                // For those who wait for this run.
+                self.processes.notify();
                 Ok(running)
             }
             // The disk is full, or the entry was closed meanwhile.
@@ -194,13 +323,38 @@ impl Panes {
         }
     }
 
-    /// Gives a pane to the data plane, its screen showing what the log holds of this run.
+    /// The program of a process, with its whole environment.
+    pub(crate) fn program_of(
+        &self,
+        process: &Process,
+        extra: &StartExtra,
+    ) -> Result<Program, PaneError> {
+        let Some(recipe) = process.recipe.clone() else {
+            return Err(PaneError::NoRecipe(process.id.clone()));
+        };
+        let Recipe { mut argv, env: variables, env_file, working_dir, size } = recipe;
+        argv.extend(extra.arguments.iter().cloned());
+        let mut env = self.environments.of_start(process);
+        if let Some(file) = env_file {
+            env.extend(env_file::read(&self.project.root().join(file))?);
+        }
+        // A PWD that names another folder would mislead programs that trust it.
+        let is_folder =
+            |shown: &OsStr| Path::new(shown).canonicalize().is_ok_and(|at| at == working_dir);
+        if !env.get("PWD").is_some_and(is_folder) {
+            env.insert("PWD", &working_dir);
+        }
+        env.extend(variables);
+        env.extend(extra.variables.clone());
+        env.insert(PANE_VARIABLE, format!("{}/{}", self.project.key(), process.id));
+        Ok(Program { argv, env, working_dir, size })
+    }
+
+    /// Adds a pane to the data plane, with a screen that shows the output of this run in the log.
     pub(crate) fn attach(&self, process: &Process, pane: Arc<Pane>, log: Log) {
-        let (mut screen, parsed) = replay(process, &log.reader(), u64::MAX);
-        screen.raise_version(self.version_base(&process.id));
-        let (id, number, reader) = (process.id.clone(), process.runs, log.reader());
-        let run = Arc::new(ProcessRun::new(id, number, Some(pane.clone()), reader, screen, parsed));
-        run.mark.store(process.output_mark.unwrap_or(0), Ordering::Relaxed);
+        let replay = replay(process, &log.reader(), u64::MAX, self.version_base(&process.id));
+        let run = run_of(process, Some(pane.clone()), &log, replay);
+        run.set_mark(process.output_mark.unwrap_or_default());
         run.keep_draft(DraftMark::within(&self.output_folder(&process.id)));
         if let Some(before) = self.set_run(run.clone())
             && before.pane.is_some()
@@ -211,20 +365,21 @@ impl Panes {
             let name = pane_name(&before.id, before.number);
             tokio::spawn(async move {
                 if let Err(error) = keeping.forget(name).await {
-                    tracing::error!(%error, "the keeper does not let go of a pane yet");
+                    tracing::error!(%error, "the keeper has not released a pane yet");
                 }
             });
         }
+        if !replay.is_empty() {
+            self.data_plane.rebuild(&run);
+        }
         self.data_plane.add(run, pane, log);
+        // Callers that wait for this run find it only now.
+        self.processes.notify();
     }
 
     /// Records the size of a terminal, so that the next server shows the same screen.
     pub fn note_size(&self, id: &ProcessId, size: Option<Size>) {
-        let Some(size) =
-            size.map(|size| patterm_keeper::Size { rows: size.rows, columns: size.columns })
-        else {
-            return;
-        };
+        let Some(size) = size.map(size::for_terminal) else { return };
         let known = self.processes.get(id).and_then(|process| process.recipe);
         if known.is_some_and(|recipe| recipe.size != size) {
             let noted = self.update(id, |process| {
@@ -233,22 +388,26 @@ impl Panes {
                 }
             });
             if let Err(error) = noted {
-                tracing::error!(%id, %error, "a size could not be written down");
+                tracing::error!(%id, %error, "cannot record the size of a terminal");
             }
         }
     }
 
-    /// Clears a process's call for attention: a person typed into it or went there.
+    /// Clears a process's request for attention, and the record that it was interrupted: a person typed into it,
+    /// answered, or dismissed it.
     pub fn attended(&self, id: &ProcessId) {
-        if self.processes.get(id).is_some_and(|process| process.attention.is_some()) {
-            self.processes.note(id, |process| process.attention = None);
+        let is_open = |process: &Process| process.attention.is_some() || process.restored.is_some();
+        if self.processes.get(id).is_some_and(|process| is_open(&process)) {
+            self.processes.note(id, |process| {
+                (process.attention, process.restored) = (None, None);
+            });
         }
     }
 
-    /// Marks all runs: what ends from now on was stopped with the server.
+    /// Marks all runs as stopping: the server ends them.
     pub fn begin_shutdown(&self) {
         for (_, run) in self.runs() {
-            run.stopping.store(true, Ordering::Release);
+            run.set_stopping();
         }
     }
 
@@ -257,14 +416,18 @@ impl Panes {
         for process in self.processes.all().iter().filter(|process| process.status.is_alive()) {
             let _ = self.update(&process.id, |process| {
                 process.status = Status::Stopped;
-                process.ended_at = Some(now_ms());
+                process.ended_at = Some(self.clock.wall_ms());
             });
         }
     }
 
-    /// Notes what the data plane reports. `ended` is called for every end of a run once it is written
-    /// down, before anyone who waits for that end goes on.
-    pub async fn follow(&self, mut events: mpsc::Receiver<Event>, ended: impl Fn(&ProcessId, u64)) {
+    /// Records the events of the data plane. `ended` is called for every end of a run after it is recorded and before
+    /// anyone who waits for that end continues.
+    pub async fn follow(
+        &self,
+        mut events: mpsc::Receiver<Event>,
+        ended: impl Fn(&ProcessId, RunNumber),
+    ) {
         while let Some(event) = events.recv().await {
             match event {
                 Event::Ended { id, run, exit } => self.note_end(&id, run, Some(exit), &ended),
@@ -282,18 +445,18 @@ impl Panes {
     fn note_end(
         &self,
         id: &ProcessId,
-        number: u64,
+        number: RunNumber,
         exit: Option<Exit>,
-        ended: impl Fn(&ProcessId, u64),
+        ended: impl Fn(&ProcessId, RunNumber),
     ) {
-        let stopping = self.run_of(id).is_some_and(|run| run.stopping.load(Ordering::Acquire));
+        let stopping = self.run_of(id).is_some_and(|run| run.is_stopping());
         self.processes.note(id, |process| {
-            // An end that an earlier server wrote down is seen again by the next.
+            // The next server sees an end again that an earlier one has recorded.
             if process.runs != number || !process.status.is_alive() {
                 return;
             }
             process.exit = exit;
-            process.ended_at = Some(now_ms());
+            process.ended_at = Some(self.clock.wall_ms());
             process.status = match exit {
                 None => Status::Lost,
                 Some(_) if stopping => Status::Stopped,
@@ -306,7 +469,7 @@ impl Panes {
         }
     }
 
-    /// Waits until a run is over and recorded as such, and `wanted` holds.
+    /// Waits until a run is over, its end is recorded, and `wanted` holds.
     async fn over(
         &self,
         run: &Arc<ProcessRun>,
@@ -327,7 +490,7 @@ impl Panes {
         self.processes.get(id).unwrap_or_else(|| unknown(id))
     }
 
-    /// Changes an entry; what was changed is on the disk when this returns.
+    /// Changes an entry; the change is on disk when this returns.
     pub fn update(
         &self,
         id: &ProcessId,
@@ -336,11 +499,11 @@ impl Panes {
         self.processes.update(id, change)?.ok_or_else(|| self.no_such_process(id.as_str()))
     }
 
-    /// The error for an id that no process has; it lists those there are.
+    /// The error for an unknown id; it lists the processes.
     pub fn no_such_process(&self, id: &str) -> PaneError {
         let known: Vec<_> =
             self.processes.all().iter().map(|p| format!("{} ({})", p.id, p.name)).collect();
-        let known = if known.is_empty() { "there are none".to_owned() } else { known.join(", ") };
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         PaneError::NotFound { id: id.to_owned(), known }
     }
 
@@ -348,14 +511,14 @@ impl Panes {
         self.state.file("output").join(id.as_str())
     }
 
-    /// The log for a new run of a process, with room for what it prints first. It is opened on a thread
-    /// that may wait for the disk: it may have many files.
+    /// Opens the log for a new run of a process, with room for its first output, on a thread that may wait for the
+    /// disk: a log may have many files.
     async fn begin_log(&self, process: &Process) -> Result<Log, PaneError> {
         let folder = self.output_folder(&process.id);
         let (wanted, entry, budget) = (folder.clone(), process.clone(), self.limits.log_bytes);
         let begun = tokio::task::spawn_blocking(move || {
             let mut log = Log::open(&wanted, budget)?;
-            go_on(&entry, &mut log);
+            skip_lost_end(&entry, &mut log);
             if log.is_empty() {
                 log.make_room()?;
             }
@@ -365,44 +528,42 @@ impl Panes {
         begun.map_err(|source| PaneError::Log { id: process.id.clone(), folder, source })
     }
 
-    /// Removes all that a process printed.
+    /// Removes the output of a process.
     pub fn remove_output(&self, id: &ProcessId) {
         let _ = std::fs::remove_dir_all(self.output_folder(id));
     }
 }
 
-/// Has a log that lost its end go on where nothing was printed before: no offset is told twice.
-pub(crate) fn go_on(process: &Process, log: &mut Log) {
+/// Lets a log that lost its end continue at an offset that was never used, so that no offset has two meanings.
+pub(crate) fn skip_lost_end(process: &Process, log: &mut Log) {
     if log.is_end_missing() {
-        log.skip_to(process.output_mark.unwrap_or(process.run_offset));
+        log.skip_to(process.output_mark.unwrap_or(process.run_offset).get());
     }
 }
 
-/// A screen that shows what a log holds of a process's present run, and up to where. Of a long
-/// one only the last `most` bytes are read.
-pub(crate) fn replay(process: &Process, log: &Reader, most: u64) -> (Screen, u64) {
-    let size = process
-        .recipe
-        .as_ref()
-        .map_or(Size::new(24, 80), |recipe| Size::new(recipe.size.rows, recipe.size.columns));
-    let from = process.run_offset.max(log.end().saturating_sub(most));
-    let mut screen = Screen::new(size);
-    screen.set_offset(from.max(log.start()));
-    // What was answered, noticed and copied then must not be so again.
-    screen.set_replay(true);
-    let end = log.visit(from, usize::MAX, |at, bytes| {
-        screen.skip_to(at);
-        screen.feed(bytes);
-        true
-    });
-    log.release(from, end);
-    screen.set_replay(false);
-    let end = end.max(process.run_offset);
-    screen.skip_to(end);
-    (screen, end)
+/// A run whose screen shows what is to be replayed, as soon as that is done.
+pub(crate) fn run_of(
+    process: &Process,
+    pane: Option<Arc<Pane>>,
+    log: &Log,
+    replay: Replay,
+) -> Arc<ProcessRun> {
+    let (id, number, reader) = (process.id.clone(), process.runs, log.reader());
+    Arc::new(match replay.is_empty() {
+        true => ProcessRun::new(id, number, pane, reader, replay.blank_screen(), replay.until),
+        false => ProcessRun::to_rebuild(id, number, pane, reader, replay),
+    })
 }
 
-/// Stands for an entry that was closed while a caller waited for its end.
+/// The last `most` bytes of a process's current run, to be replayed.
+pub(crate) fn replay(process: &Process, log: &Reader, most: u64, version_base: u64) -> Replay {
+    let size = size::for_screen(process.recipe.as_ref().map_or(SIZE, |recipe| recipe.size));
+    let end = Offset::new(log.end());
+    let from = process.run_offset.max(Offset::new(end.get().saturating_sub(most)));
+    Replay { size, from, until: end.max(process.run_offset), version_base }
+}
+
+/// Replaces an entry that was closed while a caller waited for its end.
 fn unknown(id: &ProcessId) -> Process {
     Process { status: Status::Stopped, ..Process::unstarted(id.clone()) }
 }

@@ -1,9 +1,10 @@
 //! The processes of a project and the panes they run in.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use patterm_store::clock::Clock;
 use patterm_store::limits::Limits;
 use patterm_store::project::Project;
 use patterm_store::reserve;
@@ -11,12 +12,13 @@ use patterm_store::state::{self, StateDir, StateError};
 use tokio::sync::{Notify, mpsc};
 
 use crate::data_plane::{DataPlane, Event, ProcessRun, Trouble};
-use crate::environment;
+use crate::environments::Environments;
 use crate::keeper_client::KeeperClient;
 use crate::left_behind::LeftBehind;
-use crate::process::{ProcessId, Processes};
+use crate::process::{ProcessId, Processes, RunNumber};
+use crate::side_panes::SidePanes;
 
-/// The processes of a project, their runs, and what holds and reads their terminals.
+/// The processes of a project, their runs, and the keeper and data plane that serve their terminals.
 #[derive(Debug)]
 pub struct Panes {
     /// The process table.
@@ -25,14 +27,20 @@ pub struct Panes {
     pub keeper: KeeperClient,
     /// Reads them.
     pub data_plane: DataPlane,
-    /// What every program finds in its environment.
-    pub environment: BTreeMap<String, String>,
+    /// The environments that processes are started with.
+    pub environments: Environments,
     pub(crate) project: Project,
     pub(crate) state: StateDir,
     pub(crate) limits: Limits,
-    /// What may run on outside of any pane.
+    /// Panes whose processes may run outside of any pane.
     pub(crate) left_behind: LeftBehind,
-    /// Some room on the disk is kept for state.
+    /// For times that are stored.
+    pub(crate) clock: Clock,
+    /// Counts commands beside processes, for the names of their panes.
+    pub(crate) side_commands: AtomicU64,
+    /// The panes of commands that run beside processes.
+    pub(crate) side_panes: SidePanes,
+    /// Some space on disk is reserved for state.
     reserved: AtomicBool,
     runs: RwLock<HashMap<ProcessId, Arc<ProcessRun>>>,
     /// Runs that are not observed yet.
@@ -41,26 +49,28 @@ pub struct Panes {
 }
 
 impl Panes {
-    /// Reads the process table and starts the data plane; returns what it will report. `boot` names
-    /// this run of the machine.
+    /// Reads the process table and starts the data plane; returns the events that it will report.
     pub fn load(
         project: &Project,
         state: &StateDir,
         limits: &Limits,
         keeper: KeeperClient,
-        boot: &str,
+        clock: Clock,
     ) -> Result<(Self, mpsc::Receiver<Event>), StateError> {
-        let (data_plane, events) = DataPlane::start(limits.history_bytes)
+        let (data_plane, events) = DataPlane::start(limits.history_bytes, clock.clone())
             .map_err(state::failed("start threads for", project.root()))?;
         let panes = Self {
-            processes: Processes::load(state, boot)?,
+            processes: Processes::load(state, &clock.now())?,
             keeper,
             data_plane,
-            environment: environment::of_this_process(),
+            environments: Environments::new(state),
             project: project.clone(),
             state: state.clone(),
             limits: limits.clone(),
             left_behind: LeftBehind::default(),
+            clock,
+            side_commands: AtomicU64::new(0),
+            side_panes: SidePanes::default(),
             reserved: AtomicBool::new(true),
             runs: RwLock::default(),
             starting: Mutex::default(),
@@ -69,39 +79,46 @@ impl Panes {
         Ok((panes, events))
     }
 
-    /// The present or last run of a process.
+    /// The clock for times that are stored.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The current or last run of a process.
     pub fn run_of(&self, id: &ProcessId) -> Option<Arc<ProcessRun>> {
         self.runs.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
-    /// All of them, by the names of their panes.
+    /// The current or last runs of all processes, with the names of their panes.
     pub fn runs(&self) -> Vec<(String, Arc<ProcessRun>)> {
         let runs = self.runs.read().unwrap_or_else(PoisonError::into_inner);
         runs.values().map(|run| (pane_name(&run.id, run.number), run.clone())).collect()
     }
 
-    /// The processes whose init is one of these.
+    /// The processes whose init is one of these, or the init of a command that runs beside them.
     pub fn panes_with_inits(&self, pids: &[i32]) -> Vec<ProcessId> {
         let runs = self.runs.read().unwrap_or_else(PoisonError::into_inner);
         let is_among = |run: &&Arc<ProcessRun>| run.init().is_some_and(|init| pids.contains(&init));
-        runs.values().filter(is_among).map(|run| run.id.clone()).collect()
+        let mut panes: Vec<_> = runs.values().filter(is_among).map(|run| run.id.clone()).collect();
+        panes.extend(self.side_panes.with_inits(pids));
+        panes
     }
 
-    /// When the first pane of agents began of which something may run on outside of any pane, in
-    /// milliseconds since 1970; `None` if there is none.
+    /// When the first pane of agents started of which processes may still run outside of any pane, in milliseconds
+    /// since 1970; `None` if there is none.
     pub fn left_behind_since(&self) -> Option<u64> {
         self.look_for_left_behind();
         self.left_behind.since()
     }
 
-    /// Notes panes of agents that left something behind.
+    /// Records panes of agents that left processes behind.
     fn look_for_left_behind(&self) {
         for process in self.panes_left_behind().iter().filter_map(|id| self.processes.get(id)) {
             self.left_behind.note(&process);
         }
     }
 
-    /// Those of which something may run on outside of any pane.
+    /// The processes of which something may still run outside of any pane.
     fn panes_left_behind(&self) -> Vec<ProcessId> {
         let keeper = self.keeper.live_pid();
         let runs = self.runs.read().unwrap_or_else(PoisonError::into_inner);
@@ -109,7 +126,8 @@ impl Panes {
         left.map(|run| run.id.clone()).collect()
     }
 
-    pub(crate) fn set_run(&self, run: Arc<ProcessRun>) -> Option<Arc<ProcessRun>> {
+    /// Makes a run the current one of its process; returns the one before.
+    pub fn set_run(&self, run: Arc<ProcessRun>) -> Option<Arc<ProcessRun>> {
         self.data_plane.count(&run);
         self.starting.lock().unwrap_or_else(PoisonError::into_inner).push(run.clone());
         self.started.notify_one();
@@ -123,7 +141,7 @@ impl Panes {
         self.runs.write().unwrap_or_else(PoisonError::into_inner).remove(id)
     }
 
-    /// Waits for runs that have begun; each is returned once.
+    /// Waits for new runs; each is returned once.
     pub async fn next_started(&self) -> Vec<Arc<ProcessRun>> {
         loop {
             let starting =
@@ -135,37 +153,37 @@ impl Panes {
         }
     }
 
-    /// Keeps some room on the disk for state.
+    /// Keeps some space on disk reserved for state.
     pub async fn keep_reserve(&self) {
-        let told = |whole| {
+        let report = |whole| {
             if self.reserved.swap(whole, Ordering::AcqRel) != whole {
                 self.processes.notify();
             }
         };
-        reserve::keep(self.state.path(), told).await;
+        reserve::keep(self.state.path(), report).await;
     }
 
-    /// What is wrong with the disk, where somebody should know.
+    /// A problem with the disk that users should know about.
     pub fn disk_problem(&self) -> Option<String> {
         let runs = self.runs.read().unwrap_or_else(PoisonError::into_inner);
         let full = runs.values().any(|run| run.trouble() == Some(Trouble::DiskFull));
         let folder = self.state.path().display();
         (full || !self.reserved.load(Ordering::Acquire)).then(|| {
             format!(
-                "the disk of {folder} is full: the newest output takes the place of the oldest, and \
-                 what is new beside it (processes, timers, messages, scratchpads) is refused; make room"
+                "the disk of {folder} is full: new output replaces the oldest, and new processes, \
+                 timers, messages and scratchpads are refused; free some space"
             )
         })
     }
 
-    /// What the versions of a process's next screen begin above.
+    /// The versions of a process's next screen start above this number.
     pub(crate) fn version_base(&self, id: &ProcessId) -> u64 {
         let before = self.run_of(id).map_or(0, |run| run.screen().version() + 1);
         self.processes.version_base().max(before)
     }
 }
 
-/// The name of a run's pane at the keeper.
-pub(crate) fn pane_name(id: &ProcessId, run: u64) -> String {
+/// The keeper's name of a run's pane.
+pub(crate) fn pane_name(id: &ProcessId, run: RunNumber) -> String {
     format!("{id}.{run}")
 }

@@ -1,25 +1,26 @@
-//! Addresses with a port that a process printed.
+//! Addresses with a port in the output of a process.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex};
 
 use patterm_keeper::log::Reader;
 use patterm_screen::Stripper;
 use regex::Regex;
 
+use crate::offset::{AtomicOffset, Offset};
 use patterm_store::sync::lock;
 
-/// Addresses kept for one process: more is a log of connections, not a list of servers.
+/// The limit on addresses of one process: more would be a log of connections, not a list of servers.
 const MOST_SEEN: usize = 100;
 
-/// Bytes looked at in one go.
+/// Bytes searched at once.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Output that is looked at without a request: a server prints its address when it starts, and the first
-/// request should find it.
+/// Output that is searched without a request: a server prints its address when it starts, and the first request
+/// should find it.
 const FIRST_BYTES: u64 = 64 << 10;
 
-/// How much of a line that is not ended yet is kept for the next look.
+/// How much of an unfinished line is kept for the next search.
 const LINE_BYTES: usize = 16 << 10;
 
 /// The byte that begins an escape sequence.
@@ -32,31 +33,33 @@ pub struct PrintedAddress {
     pub url: String,
     /// Its port.
     pub port: u16,
-    /// Where in the output the line begins in which it was printed first.
-    pub offset: u64,
+    /// The beginning of the line in which it was printed first.
+    pub offset: Offset,
 }
 
-/// The addresses in what one process prints. Its output is looked at in pieces: its beginning always, the
-/// rest once a caller has asked for the addresses. What was found is read without waiting for a look.
+/// The addresses in the output of one run. The output is searched in pieces: its beginning always, the rest once a
+/// caller has asked for addresses. Reading the results never waits for a search.
 #[derive(Debug, Default)]
 pub struct Ports {
     scan: Mutex<Scan>,
     found: Mutex<Vec<PrintedAddress>>,
-    /// A caller has asked for the addresses.
+    /// A caller has asked for addresses. Never cleared.
     asked: AtomicBool,
-    /// The offset up to which the output was looked at.
-    looked: AtomicU64,
+    /// The output before this offset was searched. Written while `scan` is locked, with `Release`; it decides only
+    /// whether another search is worthwhile.
+    searched: AtomicOffset,
 }
 
-/// How far the output was looked at.
+/// The state of the search.
 #[derive(Debug, Default)]
 struct Scan {
-    looked: u64,
+    searched: Offset,
     stripper: Stripper,
-    /// The line that is not ended yet, and where it began.
+    /// The line that has not ended yet.
     line: String,
-    begin: u64,
-    /// The addresses in lines that are ended.
+    /// Where that line begins.
+    begin: Offset,
+    /// The addresses in complete lines.
     seen: Vec<PrintedAddress>,
 }
 
@@ -75,27 +78,26 @@ impl Ports {
         lock(&self.found).clone()
     }
 
-    /// Notes that a caller asks for the addresses: from now on all output is looked at.
+    /// Records that a caller wants addresses: from now on all output is searched.
     pub fn ask(&self) {
         self.asked.store(true, Ordering::Release);
     }
 
-    /// Whether output before this offset is still to be looked at.
-    pub fn wants(&self, end: u64) -> bool {
-        let looked = self.looked.load(Ordering::Acquire);
-        looked < end && (looked < FIRST_BYTES || self.asked.load(Ordering::Acquire))
+    /// Whether output before `end` is still to be searched.
+    pub fn wants(&self, end: Offset) -> bool {
+        let searched = self.searched.load(Ordering::Acquire);
+        searched < end && (searched.get() < FIRST_BYTES || self.asked.load(Ordering::Acquire))
     }
 
-    /// Looks at one more piece of the output; `true` once everything before `end` was looked at.
-    pub fn look(&self, log: &Reader, end: u64) -> bool {
+    /// Searches one more piece of the output; `true` once everything before `end` was searched.
+    pub fn look(&self, log: &Reader, end: Offset) -> bool {
         let mut scan = lock(&self.scan);
-        let began = scan.looked;
+        let began = scan.searched;
         let is_done = scan.look(log, end);
-        self.looked
-            .store(if is_done { scan.looked.max(end) } else { scan.looked }, Ordering::Release);
-        log.release(began, scan.looked);
-        // What the line holds that is not ended yet is among them, but not kept: the rest of a port
-        // may still come.
+        let searched = if is_done { scan.searched.max(end) } else { scan.searched };
+        self.searched.store(searched, Ordering::Release);
+        log.release(began.get(), scan.searched.get());
+        // Addresses in the unfinished line are reported but not kept: the rest of a port may still follow.
         let mut found = scan.seen.clone();
         add(&mut found, &scan.line, scan.begin);
         *lock(&self.found) = found;
@@ -104,29 +106,30 @@ impl Ports {
 }
 
 impl Scan {
-    fn look(&mut self, log: &Reader, end: u64) -> bool {
-        let ahead = usize::try_from(end.saturating_sub(self.looked)).unwrap_or(usize::MAX);
-        let copied = log.copy(self.looked, ahead.min(PIECE_BYTES));
-        if copied.offset > self.looked && self.looked > 0 {
-            // What was between is gone: a line that was begun before does not go on here.
+    fn look(&mut self, log: &Reader, end: Offset) -> bool {
+        let ahead = usize::try_from(end.bytes_since(self.searched)).unwrap_or(usize::MAX);
+        let copied = log.copy(self.searched.get(), ahead.min(PIECE_BYTES));
+        let found = Offset::new(copied.offset);
+        if found > self.searched && self.searched > Offset::START {
+            // Output between the two was dropped, so the unfinished line does not continue here.
             self.stripper = Stripper::default();
             self.line.clear();
         }
-        self.looked = copied.offset;
+        self.searched = found;
         for piece in copied.bytes.split_inclusive(|byte| *byte == b'\n') {
             self.take_piece(piece);
         }
-        copied.bytes.is_empty() || self.looked >= end
+        copied.bytes.is_empty() || self.searched >= end
     }
 
-    /// Takes a line, or the part of one that was printed so far.
+    /// Searches a line, or the part of it that was printed so far.
     fn take_piece(&mut self, piece: &[u8]) {
-        let begin = self.looked;
-        self.looked += piece.len() as u64;
+        let begin = self.searched;
+        self.searched = begin.plus(piece.len() as u64);
         let is_ended = piece.ends_with(b"\n");
         let is_new = self.line.is_empty() && self.stripper.is_ground();
         if is_new && is_ended && memchr::memchr2(b':', ESCAPE, piece).is_none() {
-            return; // Most lines: no port, and nothing that the next line would have to know of.
+            return; // Most lines have no port, and no sequence that would affect the next line.
         }
         if self.line.is_empty() {
             self.begin = begin;
@@ -140,8 +143,8 @@ impl Scan {
     }
 }
 
-/// Adds the addresses of a line that are new.
-fn add(seen: &mut Vec<PrintedAddress>, line: &str, offset: u64) {
+/// Adds the new addresses of a line.
+fn add(seen: &mut Vec<PrintedAddress>, line: &str, offset: Offset) {
     let Some(address) = &*ADDRESS else { return };
     for found in address.captures_iter(line) {
         let port = found.get(1).or_else(|| found.get(2)).and_then(|p| p.as_str().parse().ok());
@@ -160,7 +163,7 @@ mod tests {
     #[track_caller]
     fn check(line: &str, expected: &[(&str, u16)]) {
         let mut seen = Vec::new();
-        add(&mut seen, line, 0);
+        add(&mut seen, line, Offset::START);
         let seen: Vec<_> = seen.iter().map(|seen| (seen.url.as_str(), seen.port)).collect();
         assert_eq!(seen, expected, "{line}");
     }

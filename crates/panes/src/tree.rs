@@ -1,46 +1,73 @@
-//! A process with everything below it, as the operating system sees it: what it uses, and where it
-//! listens.
+//! A process and its descendants, as the kernel reports them: resource usage, ports and ancestry.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a tree of processes uses.
+/// The resource usage of a tree of processes.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Usage {
     /// How many processes there are.
-    processes: usize,
+    pub processes: usize,
     /// Seconds of CPU time they have used.
-    cpu_seconds: f64,
+    pub cpu_seconds: f64,
     /// Bytes of memory they have.
-    memory_bytes: u64,
+    pub memory_bytes: u64,
 }
 
-/// Ticks of the kernel's clock in a second, as it tells all programs on Linux.
+/// Clock ticks per second in `/proc`; the same on every Linux.
 const TICKS: f64 = 100.0;
 
 const PAGE_BYTES: u64 = 4096;
 
-/// What everything below an init uses.
+/// The resource usage of everything below an init.
 pub fn usage(init: i32) -> Usage {
     let mut usage = Usage::default();
     for pid in below(init) {
         let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
-        // After the name, which may hold anything, come numbers; the state is the first of them.
+        // The name may contain anything; the fields after it begin with the state.
         let Some((_, rest)) = stat.rsplit_once(')') else { continue };
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let field = |n: usize| fields.get(n).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
         usage.processes += 1;
-        usage.cpu_seconds += (field(11) + field(12)) as f64 / TICKS;
+        // With the children that it waited for: otherwise the time of short programs would be lost with them.
+        let ticks: u64 = (11..=14).map(field).sum();
+        usage.cpu_seconds += ticks as f64 / TICKS;
         usage.memory_bytes += field(21) * PAGE_BYTES;
     }
     usage
 }
 
-/// The TCP ports on which something below an init listens.
+/// The TCP ports on which processes below an init listen.
 pub fn listening(init: i32) -> BTreeSet<u16> {
+    ListeningSockets::read().of(init)
+}
+
+/// All listening TCP sockets, to look up those of several processes.
+#[derive(Debug)]
+pub struct ListeningSockets(Vec<(u16, u64)>);
+
+impl ListeningSockets {
+    /// Reads the kernel's tables.
+    pub fn read() -> Self {
+        let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+        let tables = tables.iter().filter_map(|table| fs::read_to_string(table).ok());
+        Self(tables.flat_map(|table| listening_in(&table)).collect())
+    }
+
+    /// The ports on which processes below an init listen.
+    pub fn of(&self, init: i32) -> BTreeSet<u16> {
+        let inodes = sockets_below(init);
+        let own = self.0.iter().filter(|(_, inode)| inodes.contains(inode));
+        own.map(|(port, _)| *port).collect()
+    }
+}
+
+/// The inodes of all sockets of processes below an init.
+fn sockets_below(init: i32) -> BTreeSet<u64> {
     let mut inodes = BTreeSet::new();
     for pid in below(init) {
         for entry in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
@@ -50,16 +77,10 @@ pub fn listening(init: i32) -> BTreeSet<u16> {
             inodes.extend(inode.and_then(|inode| inode.parse::<u64>().ok()));
         }
     }
-    ["/proc/net/tcp", "/proc/net/tcp6"]
-        .iter()
-        .filter_map(|table| fs::read_to_string(table).ok())
-        .flat_map(|table| listening_in(&table))
-        .filter(|(_, inode)| inodes.contains(inode))
-        .map(|(port, _)| port)
-        .collect()
+    inodes
 }
 
-/// Ports and sockets of a kernel table that are listened on.
+/// The listening ports of a kernel table, with the inodes of their sockets.
 fn listening_in(table: &str) -> Vec<(u16, u64)> {
     const LISTEN: &str = "0A";
     let row = |line: &str| {
@@ -72,17 +93,17 @@ fn listening_in(table: &str) -> Vec<(u16, u64)> {
     table.lines().skip(1).filter_map(row).collect()
 }
 
-/// The most processes that stand above each other: more than any shell nests, and few enough to look
-/// at whenever a client connects.
+/// The most ancestors of a process: more than shells ever nest, and few enough to look up whenever a client
+/// connects.
 pub const LONGEST_LINE: usize = 1_000;
 
-/// How often a line is followed until two looks in a row agree. A parent that ends at that moment
-/// hands its children on once; nothing but a program that does so on purpose needs more.
+/// How often the ancestry is read until two reads in a row agree. When a parent ends, its children get another parent
+/// once; only a program that does this on purpose needs more tries.
 const LINE_TRIES: usize = 10;
 
-/// A process and those above it, the nearest first, up to the first process that we can see. `None`
-/// if the process is gone, or if the line changes all the time or is too long: a part of it must not be
-/// taken for the whole, since the rest decides in whose pane the process runs.
+/// A process and its ancestors, nearest first, up to the first process that is visible. `None` if the process is
+/// gone, or if its ancestry keeps changing or is too long: an incomplete line must not be used, since the missing
+/// part decides in which pane the process runs.
 pub fn line_of(pid: i32) -> Option<Vec<i32>> {
     let mut before = follow_line(pid);
     for _ in 0..LINE_TRIES {
@@ -95,12 +116,12 @@ pub fn line_of(pid: i32) -> Option<Vec<i32>> {
     None
 }
 
-/// One look at the line above a process; `None` if a process in it ended before it was looked at.
+/// Reads the ancestry of a process once; `None` if a process in it ended meanwhile.
 fn follow_line(pid: i32) -> Option<Vec<i32>> {
     let mut line = Vec::new();
     let mut next = pid;
     while next > 0 {
-        // A process that ended may be another one by now: no circle lasts.
+        // A pid may have been reused in between, which can look like a cycle.
         if line.len() == LONGEST_LINE || line.contains(&next) {
             return None;
         }
@@ -109,7 +130,7 @@ fn follow_line(pid: i32) -> Option<Vec<i32>> {
                 line.push(next);
                 parent
             }
-            // Where /proc hides what belongs to others, the line ends with what is ours.
+            // If /proc hides processes of other users, the line ends with the last visible one.
             None if !line.is_empty() && is_hidden(next) => break,
             None => return None,
         };
@@ -117,7 +138,7 @@ fn follow_line(pid: i32) -> Option<Vec<i32>> {
     (!line.is_empty()).then_some(line)
 }
 
-/// The process above a process; 0 for the first.
+/// The parent of a process; 0 for the first process.
 pub fn parent_of(pid: i32) -> Option<i32> {
     stat_field(pid, 1)?.parse().ok()
 }
@@ -130,7 +151,7 @@ pub fn terminal(pid: i32) -> Option<(u32, u32)> {
     (number != 0).then_some(((number >> 8) & 0xfff, minor))
 }
 
-/// When a process began, in milliseconds since 1970.
+/// When a process started, in milliseconds since 1970.
 pub fn started_at(pid: i32) -> Option<u64> {
     let ticks: f64 = stat_field(pid, 19)?.parse().ok()?;
     let kernel = fs::read_to_string("/proc/stat").ok()?;
@@ -139,20 +160,25 @@ pub fn started_at(pid: i32) -> Option<u64> {
     Some(boot * 1000 + (ticks * 1000.0 / TICKS) as u64)
 }
 
+/// The working folder of a process.
+pub fn working_dir(pid: i32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
+}
+
 /// A field of `/proc/PID/stat`, counted from the one after the name.
 fn stat_field(pid: i32, n: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name is in parentheses and may hold anything.
+    // The name is in parentheses and may contain anything.
     stat.rsplit_once(')')?.1.split_whitespace().nth(n).map(str::to_owned)
 }
 
-/// Whether a process that cannot be looked at is there all the same: another user's.
+/// Whether a process exists although `/proc` does not show it: it belongs to another user.
 fn is_hidden(pid: i32) -> bool {
     let pid = rustix::process::Pid::from_raw(pid);
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::PERM))
 }
 
-/// All processes below one.
+/// All descendants of a process.
 pub fn below(init: i32) -> Vec<i32> {
     let mut found = Vec::new();
     let mut next = vec![init];
@@ -167,12 +193,12 @@ pub fn below(init: i32) -> Vec<i32> {
     found
 }
 
-/// The processes right below one.
+/// The children of a process.
 pub fn children(pid: i32) -> Vec<i32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let told = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    let numbers = |told: String| told.split_whitespace().filter_map(|n| n.parse().ok()).collect();
-    told.flat_map(numbers as fn(String) -> Vec<i32>).collect()
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let numbers = |list: String| list.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+    lists.flat_map(numbers as fn(String) -> Vec<i32>).collect()
 }
 
 #[cfg(test)]
@@ -180,17 +206,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_above_a_process_is_followed_to_its_end_or_not_told_at_all() {
+    fn the_ancestry_of_a_process_is_complete_or_not_returned() {
         let own = i32::try_from(std::process::id()).unwrap();
         let line = line_of(own).unwrap();
         assert_eq!(line[0], own);
         let parent = rustix::process::getppid().unwrap().as_raw_nonzero().get();
         assert_eq!(line[1], parent);
         assert_eq!(parent_of(*line.last().unwrap()), Some(0), "{line:?}");
-        let now = patterm_store::clock::now_ms();
-        assert!(started_at(own).unwrap() <= now + 1000, "the kernel counts whole seconds");
+        let now = patterm_store::clock::Clock::system().wall_ms();
+        assert!(started_at(own).unwrap() <= now + 1000, "the kernel reports whole seconds");
         assert!(started_at(line[1]).unwrap() <= started_at(own).unwrap());
-        // No process has the highest id there could be.
+        // No process has the highest possible id.
         assert_eq!(line_of(i32::MAX), None);
         assert_eq!(line_of(0), None);
     }

@@ -1,6 +1,7 @@
-//! What a project declares: `patterm.toml` as data, whether its content is trusted, and the one task
-//! that starts, watches and restarts the processes it declares. Parsing knows nothing of processes;
-//! the task knows the panes, and nothing of agents, tools or MCP.
+//! The project file `patterm.toml`: its content as data, its trust, and the task that starts, watches and
+//! restarts the processes it declares. The parser does not know processes; the task knows panes, but not
+//! agents, tools or MCP.
 
 pub mod declared;
+pub mod line_diff;
 pub mod project_file;

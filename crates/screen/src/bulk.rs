@@ -1,74 +1,544 @@
-//! Bypasses the grid for floods of plain lines. If a chunk has more such lines than the screen has
-//! rows, most scroll off before anyone could see them, so they go straight into the history. The
-//! resulting screen and history are the same as without this file.
+//! Bypasses the grid for floods of lines. If a chunk has more rows of text than the screen, most of them scroll off
+//! before anyone could see them, so they go straight into the history. This handles lines of text with colours,
+//! attributes and tabs, which is what programs print in floods; the resulting screen and history are the same as
+//! without this file.
+
+use std::cell::RefCell;
 
 use alacritty_terminal::term::cell::Cell;
 use alacritty_terminal::vte::ansi::StandardCharset;
 
+use crate::cluster::{self, JOINER};
 use crate::emulator::{CHARSETS, Emulator};
-use crate::parser::printable_ascii;
+use crate::history::History;
+use crate::parser::{Csi, printable_ascii};
+use crate::print::MAX_MARKS;
+use crate::row_record;
+use crate::sgr;
+use crate::style::{DEFAULT_BACKGROUND, SimpleStyle};
+use crate::tabs::Tabs;
 
 const LINE_END: &[u8] = b"\r\n";
 
 /// Rows beyond a screenful from which the bypass pays off.
 const MIN_EXTRA_ROWS: usize = 4;
 
+/// Bytes that are read at once: deferred lines and a chunk. It bounds the scratch.
+const WINDOW_BYTES: usize = 32 << 10;
+
+thread_local! {
+    /// Per thread and not per screen: a server has hundreds of screens and feeds one at a time.
+    static SCRATCH: RefCell<Rows> = RefCell::new(Rows::default());
+}
+
+/// What became of a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bypassed {
+    /// Bytes that are in the history now. The page is blank, and what follows begins at its top.
+    pub(crate) used: usize,
+    /// Bytes after these in lines that would stay on the screen.
+    pub(crate) kept: usize,
+    /// What follows them.
+    pub(crate) then: Then,
+}
+
+/// Why a scan ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// The end of the chunk, perhaps within a line.
+    End,
+    /// More lines, which are not read yet.
+    More,
+    /// A line that only the grid can show.
+    Unsupported,
+}
+
 impl Emulator {
-    /// Moves the plain lines at the start of `bytes` into the history, except those that stay on the
-    /// screen; returns the bytes used. The caller parses the rest as usual.
-    pub(crate) fn feed_plain_lines(&mut self, bytes: &[u8]) -> usize {
-        if !self.can_bypass_grid() {
-            return 0;
+    /// Moves the lines at the start of `bytes` into the history, except those that stay on the screen. The caller
+    /// parses the rest as usual. `is_blank`: the page is blank because what it would show is at the start of `bytes`.
+    /// Otherwise the cursor is in a blank last row.
+    pub(crate) fn bypass_grid(&mut self, bytes: &[u8], is_blank: bool) -> Bypassed {
+        let mut rows = SCRATCH.take();
+        rows.clear();
+        let window = &bytes[..bytes.len().min(WINDOW_BYTES)];
+        let (text, is_broken) = utf8_prefix(window);
+        let mut scan = Scan::new(self, text, &mut rows);
+        let mut then = scan.lines();
+        let (end, template) = (scan.at, scan.template);
+        let (has_wide, may_join) = (scan.has_wide, scan.may_join);
+        if is_broken {
+            then = Then::Unsupported;
+        } else if then == Then::End && window.len() < bytes.len() {
+            then = Then::More;
         }
-        let (rows, columns) = (self.page.rows(), self.page.columns());
-        let count = plain_rows(bytes, columns).count();
         // The last row stays blank for the cursor.
-        let kept = rows - 1;
-        if count < rows + MIN_EXTRA_ROWS {
-            return 0;
+        let height = self.page.rows();
+        let kept = height - 1;
+        let least = if is_blank { height } else { height + MIN_EXTRA_ROWS };
+        let mut bypassed = Bypassed { used: 0, kept: end, then };
+        if rows.rows.len() >= least {
+            self.wide |= has_wide;
+            self.history.may_join |= may_join;
+            if !is_blank {
+                self.push_to_history(kept);
+            }
+            let moved = rows.rows.len() - kept;
+            rows.push_to(&mut self.history, text, moved, self.base_offset);
+            let first_kept = rows.rows.get(moved);
+            bypassed.used = first_kept.map_or(end, |row| row.begin as usize);
+            bypassed.kept = end - bypassed.used;
+            self.page.blank_rows(0..height);
+            self.page.go(0, 0);
+            let template = first_kept.map_or(template, |row| row.style.template());
+            self.page.grid.cursor.template = template;
+            self.page.info[0].offset = self.base_offset + bypassed.used as u64;
+            (self.changed, self.last_character) = (true, None);
         }
-        self.push_to_history(kept);
-        let mut used = 0;
-        for (text, wraps) in plain_rows(bytes, columns).take(count - kept) {
-            self.history.push_plain(text, wraps, self.base_offset + used as u64);
-            used += text.len() + if wraps { 0 } else { LINE_END.len() };
-        }
-        self.page.blank_rows(0..rows);
-        self.page.go(0, 0);
-        self.page.info[0].offset = self.base_offset + used as u64;
-        (self.changed, self.last_character) = (true, None);
-        used
+        SCRATCH.replace(rows);
+        bypassed
     }
 
-    /// Whether each plain line would be printed into a blank last row and then scroll up.
-    fn can_bypass_grid(&self) -> bool {
+    /// Whether each line would be printed into a blank last row and then scroll up.
+    pub(crate) fn can_bypass_grid(&self) -> bool {
         let (cursor, last) = (&self.page.grid.cursor, self.page.rows() - 1);
-        self.hidden_main.is_none()
+        (self.page.row(), self.page.column()) == (last, 0)
+            && self.hidden_main.is_none()
             && (self.top, self.bottom) == (0, last)
-            && (self.page.row(), self.page.column()) == (last, 0)
+            && self.is_full_width()
             && self.page.info[last].extent == 0
             && !self.page.wraps(last)
             && !cursor.input_needs_wrap
-            && cursor.template == Cell::default()
+            && SimpleStyle::of(&cursor.template).is_some_and(|it| it.bg == DEFAULT_BACKGROUND)
             && cursor.charsets[CHARSETS[self.charset]] == StandardCharset::Ascii
             && self.modes.wrap
             && !self.modes.insert
     }
 }
 
-/// The rows at the start of `bytes`: complete lines of printable ASCII, split at the width, each with
-/// whether its line continues.
-fn plain_rows(bytes: &[u8], columns: usize) -> impl Iterator<Item = (&[u8], bool)> {
-    let mut rest = bytes;
-    let mut line: &[u8] = &[];
-    std::iter::from_fn(move || {
-        if line.is_empty() {
-            let end = printable_ascii(rest);
-            let after = rest[end..].strip_prefix(LINE_END)?;
-            (line, rest) = (&rest[..end], after);
+/// Rows of a chunk as the history stores them.
+#[derive(Debug, Default)]
+struct Rows {
+    rows: Vec<BulkRow>,
+    /// The text of rows that are more than plain text.
+    text: String,
+    /// The spans of all rows, encoded.
+    spans: Vec<u8>,
+    /// The spans of the row that is being read: where in `text` they begin, and their styles.
+    open: Vec<(usize, SimpleStyle)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct BulkRow {
+    /// Where it begins in the chunk.
+    begin: u32,
+    /// Its text, in the chunk or in `Rows::text`.
+    text: (u32, u32),
+    spans: (u32, u32),
+    span_count: u32,
+    /// The style that its text begins with.
+    style: SimpleStyle,
+    is_in_chunk: bool,
+    wraps: bool,
+}
+
+impl Rows {
+    fn clear(&mut self) {
+        self.rows.clear();
+        self.text.clear();
+        self.spans.clear();
+    }
+
+    /// Appends the first `count` rows to the history.
+    fn push_to(&self, history: &mut History, chunk: &str, count: usize, base_offset: u64) {
+        for row in &self.rows[..count] {
+            let offset = base_offset + u64::from(row.begin);
+            let text = row.text.0 as usize..row.text.1 as usize;
+            if row.is_in_chunk {
+                history.push_plain(&chunk[text], row.wraps, offset);
+            } else {
+                let spans = &self.spans[row.spans.0 as usize..row.spans.1 as usize];
+                let count = row.span_count as usize;
+                history.push_text(&self.text[text], spans, count, row.wraps, offset);
+            }
         }
-        let (row, after) = line.split_at(columns.min(line.len()));
-        line = after;
-        Some((row, !line.is_empty()))
-    })
+    }
+}
+
+/// How a line ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineScan {
+    Complete,
+    /// The chunk ends within it.
+    Partial,
+    Unsupported,
+}
+
+/// The bytes up to the first that is not UTF-8, and whether that cannot be the beginning of a character that the next
+/// chunk completes.
+fn utf8_prefix(bytes: &[u8]) -> (&str, bool) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (text, false),
+        Err(error) => {
+            let valid = &bytes[..error.valid_up_to()];
+            (std::str::from_utf8(valid).unwrap_or_default(), error.error_len().is_some())
+        }
+    }
+}
+
+/// Reads the lines of a chunk into rows.
+struct Scan<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    columns: usize,
+    tabs: &'a Tabs,
+    clusters: bool,
+    out: &'a mut Rows,
+    sequence: Csi,
+    at: usize,
+    /// What is printed next, and its style.
+    template: Cell,
+    style: SimpleStyle,
+    /// A wide character, and one that may join others, were printed.
+    has_wide: bool,
+    may_join: bool,
+    // The current row.
+    begin: usize,
+    begin_style: SimpleStyle,
+    text_begin: usize,
+    spans_begin: usize,
+    /// The columns in use: the next character begins here. If this is past the last one, it wraps.
+    column: usize,
+    /// The character before, unless a control came in between.
+    last: Option<char>,
+    /// The width of the cell before, and, if that is more than one character, where it begins in the text.
+    cell_width: usize,
+    cell_begin: Option<usize>,
+}
+
+impl<'a> Scan<'a> {
+    fn new(emulator: &'a Emulator, text: &'a str, out: &'a mut Rows) -> Self {
+        let template = emulator.page.grid.cursor.template.clone();
+        let style = SimpleStyle::of(&template).unwrap_or(SimpleStyle::PLAIN);
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            columns: emulator.page.columns(),
+            tabs: &emulator.tabs,
+            clusters: emulator.modes.clusters,
+            out,
+            sequence: Csi::new(),
+            at: 0,
+            template,
+            style,
+            has_wide: false,
+            may_join: false,
+            begin: 0,
+            begin_style: style,
+            text_begin: 0,
+            spans_begin: 0,
+            column: 0,
+            last: None,
+            cell_width: 1,
+            cell_begin: None,
+        }
+    }
+
+    /// Reads lines up to the first that is incomplete or not supported.
+    fn lines(&mut self) -> Then {
+        loop {
+            if self.style == SimpleStyle::PLAIN {
+                let length = printable_ascii(&self.bytes[self.at..]);
+                if self.bytes[self.at + length..].starts_with(LINE_END) {
+                    self.plain_line(length);
+                    continue;
+                }
+            }
+            let (at, rows) = (self.at, self.out.rows.len());
+            let (text, spans) = (self.out.text.len(), self.out.spans.len());
+            let style = self.style;
+            let scan = self.line();
+            if scan == LineScan::Complete {
+                continue;
+            }
+            self.out.rows.truncate(rows);
+            self.out.text.truncate(text);
+            self.out.spans.truncate(spans);
+            (self.at, self.style, self.template) = (at, style, style.template());
+            return if scan == LineScan::Partial { Then::End } else { Then::Unsupported };
+        }
+    }
+
+    /// Takes a line of this many ASCII characters without any style.
+    fn plain_line(&mut self, length: usize) {
+        let end = self.at + length;
+        loop {
+            let begin = self.at;
+            let row_end = end.min(begin + self.columns);
+            let wraps = row_end < end;
+            self.out.rows.push(BulkRow {
+                begin: begin as u32,
+                text: (begin as u32, row_end as u32),
+                spans: (0, 0),
+                span_count: 0,
+                style: SimpleStyle::PLAIN,
+                is_in_chunk: true,
+                wraps,
+            });
+            self.at = row_end;
+            if !wraps {
+                break;
+            }
+        }
+        self.at = end + LINE_END.len();
+    }
+
+    fn line(&mut self) -> LineScan {
+        self.begin_row();
+        self.last = None;
+        loop {
+            let Some(&byte) = self.bytes.get(self.at) else { return LineScan::Partial };
+            let supported = match byte {
+                b' '..=b'~' => self.ascii(),
+                0x80.. => self.unicode(),
+                b'\t' => self.tab(),
+                b'\r' => match self.bytes.get(self.at + 1) {
+                    None => return LineScan::Partial,
+                    // Otherwise the next row is not blank.
+                    Some(b'\n') if self.style.bg == DEFAULT_BACKGROUND => {
+                        self.end_row(false);
+                        self.at += LINE_END.len();
+                        return LineScan::Complete;
+                    }
+                    Some(_) => false,
+                },
+                0x1b => match self.control_sequence() {
+                    LineScan::Complete => true,
+                    other => return other,
+                },
+                _ => false,
+            };
+            if !supported {
+                return LineScan::Unsupported;
+            }
+        }
+    }
+
+    fn begin_row(&mut self) {
+        (self.begin, self.begin_style, self.column) = (self.at, self.style, 0);
+        (self.text_begin, self.spans_begin) = (self.out.text.len(), self.out.spans.len());
+        self.out.open.clear();
+    }
+
+    fn end_row(&mut self, wraps: bool) {
+        let Rows { rows, text, spans, open } = &mut *self.out;
+        // Blanks at the end are not stored.
+        while !wraps && let Some(&(begin, style)) = open.last() {
+            if style.shows_blanks() {
+                break;
+            }
+            let length = text[begin..].trim_end_matches(' ').len();
+            text.truncate(begin + length);
+            if length > 0 {
+                break;
+            }
+            open.pop();
+        }
+        let mut span_count = 0;
+        for (index, &(begin, style)) in open.iter().enumerate() {
+            let next = open.get(index + 1).map(|(next, _)| *next);
+            // Text that no span covers is plain.
+            if next.is_some() || style != SimpleStyle::PLAIN {
+                let end = next.unwrap_or(text.len());
+                row_record::put_span(spans, end - begin, style);
+                span_count += 1;
+            }
+        }
+        rows.push(BulkRow {
+            begin: self.begin as u32,
+            text: (self.text_begin as u32, text.len() as u32),
+            spans: (self.spans_begin as u32, spans.len() as u32),
+            span_count,
+            style: self.begin_style,
+            is_in_chunk: false,
+            wraps,
+        });
+    }
+
+    /// Continues in the next row; `false` if that would not be blank.
+    fn wrap(&mut self) -> bool {
+        if self.style.bg != DEFAULT_BACKGROUND {
+            return false;
+        }
+        self.end_row(true);
+        self.begin_row();
+        true
+    }
+
+    /// Begins a span if the style is another one.
+    fn use_style(&mut self, style: SimpleStyle) {
+        if self.out.open.last().is_none_or(|(_, last)| *last != style) {
+            self.out.open.push((self.out.text.len(), style));
+        }
+    }
+
+    /// Appends the text from `from` to the current position.
+    fn push_from(&mut self, from: usize) {
+        if from < self.at {
+            self.use_style(self.style);
+            self.out.text.push_str(&self.text[from..self.at]);
+        }
+    }
+
+    fn ascii(&mut self) -> bool {
+        let end = self.at + printable_ascii(&self.bytes[self.at..]);
+        while self.at < end {
+            if self.column == self.columns && !self.wrap() {
+                return false;
+            }
+            let (from, fits) = (self.at, (end - self.at).min(self.columns - self.column));
+            self.at += fits;
+            self.column += fits;
+            self.push_from(from);
+        }
+        self.last = Some(char::from(self.bytes[end - 1]));
+        (self.cell_width, self.cell_begin) = (1, None);
+        true
+    }
+
+    /// Reads characters up to the next ASCII one.
+    fn unicode(&mut self) -> bool {
+        let mut from = self.at;
+        let text = self.text;
+        for character in text[self.at..].chars() {
+            if character.is_ascii() {
+                break;
+            }
+            let is_after_joiner = self.last == Some(JOINER);
+            let simple = if is_after_joiner { None } else { cluster::simple_width(character) };
+            let width = simple.unwrap_or_else(|| cluster::width(character));
+            if simple.is_none() && (width == 0 || is_after_joiner || cluster::is_joining(character))
+            {
+                self.push_from(from);
+                from = self.at;
+                match self.extend(character, width) {
+                    Some(true) => {
+                        from = self.at;
+                        continue;
+                    }
+                    Some(false) => {}
+                    None => return false,
+                }
+            } else if character.is_control() {
+                return false;
+            }
+            if self.column + width > self.columns {
+                self.push_from(from);
+                from = self.at;
+                if self.column < self.columns {
+                    // The column that is left empty has this style.
+                    self.use_style(self.style);
+                }
+                if !self.wrap() {
+                    return false;
+                }
+            }
+            self.at += character.len_utf8();
+            self.column += width;
+            self.has_wide |= width == 2;
+            self.last = Some(character);
+            (self.cell_width, self.cell_begin) = (width, None);
+        }
+        self.push_from(from);
+        true
+    }
+
+    /// Adds a character to the cell before it, as printing it would; `Some(false)` if it begins a new one. `None`:
+    /// not supported.
+    fn extend(&mut self, character: char, width: usize) -> Option<bool> {
+        let last = self.last?;
+        let is_selector = matches!(character, cluster::AS_TEXT | cluster::AS_EMOJI);
+        if character.is_control() || !self.clusters && (width > 0 || is_selector) {
+            return None;
+        }
+        self.may_join |= width > 0 || character == JOINER;
+        let begin = self.cell_begin.unwrap_or(self.out.text.len() - last.len_utf8());
+        let mut cell = self.out.text[begin..].chars();
+        let first = cell.next()?;
+        let (mut others, mut count) = ([' '; MAX_MARKS], 0);
+        for mark in cell {
+            *others.get_mut(count)? = mark;
+            count += 1;
+        }
+        if width > 0
+            && !(cluster::may_join(last, character)
+                && cluster::joins(first, &others[..count], character))
+        {
+            return Some(false);
+        }
+        if count == MAX_MARKS {
+            return None;
+        }
+        if width > 0 || is_selector {
+            let after = cluster::extended(first, self.cell_width, character, count == 0);
+            // Narrower, or in the next row.
+            let added = after.checked_sub(self.cell_width)?;
+            if self.column + added > self.columns {
+                return None;
+            }
+            self.column += added;
+            self.cell_width = after;
+            self.has_wide |= after == 2;
+        }
+        self.out.text.push(character);
+        self.at += character.len_utf8();
+        (self.last, self.cell_begin) = (Some(character), Some(begin));
+        Some(true)
+    }
+
+    /// Moves to the next tab stop; the columns in between stay blank.
+    fn tab(&mut self) -> bool {
+        if self.column < self.columns {
+            let stop = self.tabs.after(self.column);
+            if stop > self.column {
+                self.use_style(SimpleStyle::PLAIN);
+                self.out.text.extend(std::iter::repeat_n(' ', stop - self.column));
+                self.column = stop;
+            }
+        }
+        self.at += 1;
+        self.last.take() != Some(JOINER)
+    }
+
+    /// SGR, and EL where there is nothing to erase.
+    fn control_sequence(&mut self) -> LineScan {
+        let rest = match &self.bytes[self.at + 1..] {
+            [] => return LineScan::Partial,
+            [b'[', rest @ ..] => rest,
+            _ => return LineScan::Unsupported,
+        };
+        let Some(length) = self.sequence.read(rest) else {
+            return match rest.iter().all(|byte| matches!(byte, b'0'..=b';')) {
+                true => LineScan::Partial,
+                false => LineScan::Unsupported,
+            };
+        };
+        let is_blank = self.style.bg == DEFAULT_BACKGROUND && self.column < self.columns;
+        match self.sequence.last {
+            b'm' => {
+                sgr::apply(&mut self.template, &self.sequence);
+                match SimpleStyle::of(&self.template) {
+                    Some(style) => self.style = style,
+                    None => return LineScan::Unsupported,
+                }
+            }
+            b'K' if self.sequence.get(0) == 0 && is_blank => {}
+            _ => return LineScan::Unsupported,
+        }
+        self.at += 2 + length;
+        // What follows begins a new cell, though their text together would be one.
+        match self.last.take() == Some(JOINER) {
+            true => LineScan::Unsupported,
+            false => LineScan::Complete,
+        }
+    }
 }

@@ -4,6 +4,8 @@ use crate::emulator::Emulator;
 use crate::parser::Csi;
 use crate::sgr;
 use crate::size::CursorShape;
+use crate::style::PROTECTED;
+use crate::tabs::Tabs;
 
 impl Emulator {
     /// Applies one control sequence; unknown ones are ignored.
@@ -24,6 +26,22 @@ impl Emulator {
             (b'=', 0) if csi.last == b'u' => self.keyboard.set(csi.get(0), csi.get(1)),
             (0, b'!') if csi.last == b'p' => self.soft_reset(),
             (0, b'$') if csi.last == b'p' => self.reply_mode(csi.get(0), false),
+            (0, b'$') => {
+                self.rectangle(csi);
+            }
+            (0, b'*') => match csi.last {
+                b'x' => self.in_rectangle = csi.get(0) == 2,
+                b'y' => self.checksum(csi),
+                _ => {}
+            },
+            (0, b'"') if csi.last == b'q' => self.protect(csi.get(0) == 1),
+            (0, b'\'') if self.is_in_region() => match csi.last {
+                b'}' => self.columns_right(self.page.column(), csi.count(0)),
+                b'~' => self.columns_left(self.page.column(), csi.count(0)),
+                _ => {}
+            },
+            (0, b' ') if csi.last == b'@' => self.columns_left(self.left, csi.count(0)),
+            (0, b' ') if csi.last == b'A' => self.columns_right(self.left, csi.count(0)),
             (b'?', b'$') if csi.last == b'p' => self.reply_mode(csi.get(0), true),
             (0, b' ') if csi.last == b'q' => self.set_shape(csi.get(0)),
             _ => {}
@@ -36,22 +54,24 @@ impl Emulator {
         match csi.last {
             b'@' => self.insert_blanks(count),
             b'A' => self.up(count),
-            b'B' | b'e' => self.down(count),
-            b'C' | b'a' => self.go_column(column.saturating_add(count)),
-            b'D' => self.go_column(column.saturating_sub(count)),
+            b'B' => self.down(count),
+            b'C' => self.forward(count),
+            b'D' => self.backward(count),
             b'E' => {
                 self.down(count);
-                self.go_column(0);
+                self.carriage_return();
             }
             b'F' => {
                 self.up(count);
-                self.go_column(0);
+                self.carriage_return();
             }
-            b'G' | b'`' => self.go_column(count - 1),
+            b'G' | b'`' => self.go_addressed_column(count - 1),
+            b'a' => self.go_addressed_column(self.addressed_column().saturating_add(count)),
+            b'e' => self.down_past_margin(count),
             b'H' | b'f' => self.go(count - 1, csi.count(1) - 1),
             b'I' => self.tab(count),
-            b'J' => self.erase_in_display(csi.get(0)),
-            b'K' => self.erase_in_line(csi.get(0)),
+            b'J' => self.erase_in_display(csi.get(0), false),
+            b'K' => self.erase_in_line(csi.get(0), false),
             b'L' => self.insert_lines(count),
             b'M' => self.delete_lines(count),
             b'P' => self.delete_characters(count),
@@ -61,7 +81,7 @@ impl Emulator {
             b'Z' => self.tab_back(count),
             b'b' => self.repeat(count),
             b'c' if csi.get(0) == 0 => self.reply_primary(),
-            b'd' => self.go(count - 1, column),
+            b'd' => self.go_row(count - 1),
             b'g' => match csi.get(0) {
                 0 => self.tabs.set(column, false),
                 3 => self.tabs.clear(),
@@ -75,6 +95,10 @@ impl Emulator {
                 let bottom = if csi.get(1) == 0 { self.page.rows() } else { csi.count(1) };
                 self.set_margins(count - 1, bottom);
             }
+            b's' if self.modes.side_margins => {
+                let right = if csi.get(1) == 0 { self.page.columns() } else { csi.count(1) };
+                self.set_side_margins(count - 1, right);
+            }
             b's' => self.save_cursor(),
             b't' => self.window_operation(csi),
             b'u' => self.restore_cursor(),
@@ -86,14 +110,39 @@ impl Emulator {
         match csi.last {
             b'h' => csi.all().for_each(|(number, _)| self.set_private_mode(number, true)),
             b'l' => csi.all().for_each(|(number, _)| self.set_private_mode(number, false)),
-            // Selective erase: nothing here is protected.
-            b'J' if csi.get(0) < 3 => self.erase_in_display(csi.get(0)),
-            b'K' => self.erase_in_line(csi.get(0)),
+            b'J' if csi.get(0) < 3 => self.erase_in_display(csi.get(0), true),
+            b'K' => self.erase_in_line(csi.get(0), true),
+            b'W' if csi.get(0) == 5 => self.tabs = Tabs::new(self.page.columns()),
             b'm' if csi.get(0) == 4 => self.reply_other_keys(),
+            // The checksum of macros: there are none.
+            b'n' if csi.get(0) == 63 => self.reply_checksum(csi.get(1), 0),
             b'n' => self.reply_status(csi.get(0), true),
+            b'r' => csi.all().for_each(|(number, _)| self.restore_mode(number)),
+            b's' => csi.all().for_each(|(number, _)| self.save_mode(number)),
             b'u' => self.reply_keyboard(),
             _ => {}
         }
+    }
+
+    /// XTSAVE: the state of a private mode that only sets a flag.
+    fn save_mode(&mut self, number: u16) {
+        if let Some(state) = self.modes.switch(number).copied() {
+            self.saved_modes.retain(|(saved, _)| *saved != number);
+            self.saved_modes.push((number, state));
+        }
+    }
+
+    /// XTRESTORE.
+    fn restore_mode(&mut self, number: u16) {
+        let saved = self.saved_modes.iter().find(|(saved, _)| *saved == number);
+        if let Some((_, state)) = saved.copied() {
+            self.set_private_mode(number, state);
+        }
+    }
+
+    /// Whether a private mode is on; `None` if it is unknown.
+    pub(crate) fn private_mode(&self, number: u16) -> Option<bool> {
+        if number == 12 { Some(self.blinking) } else { self.modes.state(number) }
     }
 
     fn set_modes(&mut self, csi: &Csi, on: bool) {
@@ -113,6 +162,12 @@ impl Emulator {
                 self.go(0, 0);
             }
             12 => self.blinking = on,
+            69 => self.use_side_margins(on),
+            2027 => self.modes.clusters = on,
+            2048 => {
+                self.modes.size_reports = on;
+                self.report_size();
+            }
             47 | 1047 if on => self.enter_alternate(),
             47 | 1047 => self.leave_alternate(),
             1048 if on => self.save_cursor(),
@@ -136,6 +191,18 @@ impl Emulator {
         }
     }
 
+    /// DECSCA: whether selective erasing leaves alone what is printed from now on.
+    fn protect(&mut self, on: bool) {
+        self.guarded = false;
+        self.page.grid.cursor.template.flags.set(PROTECTED, on);
+    }
+
+    /// SPA and EPA: the same, for all erasing.
+    pub(crate) fn guard(&mut self, on: bool) {
+        self.guarded = true;
+        self.page.grid.cursor.template.flags.set(PROTECTED, on);
+    }
+
     /// DECSCUSR.
     fn set_shape(&mut self, number: u16) {
         self.shape = match number {
@@ -151,6 +218,8 @@ impl Emulator {
     /// XTWINOPS: reports sizes, saves and restores titles; there are no windows to move.
     fn window_operation(&mut self, csi: &Csi) {
         match (csi.get(0), csi.get(1)) {
+            (11, _) => self.reply_window(),
+            (13, _) => self.reply_position(),
             (18 | 19, _) => self.reply_size(csi.get(0)),
             (22, 0 | 2) => self.title.push(),
             (23, 0 | 2) => {
@@ -171,6 +240,7 @@ impl Emulator {
                 stop => column = stop,
             }
         }
+        column = column.min(self.edge() - 1);
         // A tab at the end of a full row stays there.
         if column != self.page.column() {
             self.go_column(column);
@@ -185,6 +255,7 @@ impl Emulator {
                 stop => column = stop,
             }
         }
-        self.go_column(column);
+        let first = if self.modes.origin { self.left } else { 0 };
+        self.go_column(column.max(first));
     }
 }

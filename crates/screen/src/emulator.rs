@@ -1,5 +1,5 @@
-//! The state that the parser's actions change: pages, margins and modes, and how cursor and rows move.
-//! Printing, editing and the sequences themselves are in the files beside this one.
+//! The state that the parser's actions change: pages, margins and modes, and how rows move.
+//! The cursor, printing, editing and the sequences themselves are in the files beside this one.
 
 use std::mem;
 
@@ -11,7 +11,7 @@ use crate::history::History;
 use crate::kitty_keyboard::KittyKeyboard;
 use crate::modes::Modes;
 use crate::notice::Notices;
-use crate::page::{Page, line};
+use crate::page::{Page, SavedCursor, line};
 use crate::replies::Replies;
 use crate::size::{CursorShape, Size};
 use crate::tabs::Tabs;
@@ -30,6 +30,19 @@ pub(crate) struct Emulator {
     /// First and last row of the scroll region, both inclusive.
     pub(crate) top: usize,
     pub(crate) bottom: usize,
+    /// First and last column of the region, both inclusive; the whole width unless mode 69 is on.
+    pub(crate) left: usize,
+    pub(crate) right: usize,
+    /// What was saved on the alternate page, while the main page is shown.
+    pub(crate) alternate_saved: SavedCursor,
+    /// Erasing leaves protected cells alone: they were protected by SPA, not by DECSCA.
+    pub(crate) guarded: bool,
+    /// Changing attributes in a rectangle affects the rectangle, not the text from its first to its last cell.
+    pub(crate) in_rectangle: bool,
+    /// Private modes that were saved (XTSAVE): at most the known ones, each once.
+    pub(crate) saved_modes: Vec<(u16, bool)>,
+    /// Checksums of the screen are reported: only in tests, since they let a program read the screen.
+    pub(crate) checksums: bool,
     pub(crate) modes: Modes,
     pub(crate) keyboard: KittyKeyboard,
     pub(crate) tabs: Tabs,
@@ -67,6 +80,13 @@ impl Emulator {
             hidden_main: None,
             top: 0,
             bottom: usize::from(size.rows) - 1,
+            left: 0,
+            right: usize::from(size.columns) - 1,
+            alternate_saved: SavedCursor::default(),
+            guarded: false,
+            in_rectangle: false,
+            saved_modes: Vec::new(),
+            checksums: false,
             modes: Modes::default(),
             keyboard: KittyKeyboard::default(),
             tabs: Tabs::new(usize::from(size.columns)),
@@ -99,40 +119,14 @@ impl Emulator {
         self.hidden_main.as_ref().unwrap_or(&self.page)
     }
 
-    // Moving the cursor.
-
-    /// CUP, VPA and the like: rows count from the top margin in origin mode.
-    pub(crate) fn go(&mut self, row: usize, column: usize) {
-        self.changed = true;
-        if self.modes.origin {
-            self.page.go((row + self.top).min(self.bottom), column);
-        } else {
-            self.page.go(row, column);
-        }
-    }
-
-    /// The cursor's row as the program counts it.
-    pub(crate) fn addressed_row(&self) -> usize {
-        self.page.row().saturating_sub(if self.modes.origin { self.top } else { 0 })
-    }
-
-    pub(crate) fn up(&mut self, count: usize) {
-        let row = self.page.row();
-        let limit = if row >= self.top { self.top } else { 0 };
-        self.changed = true;
-        self.page.go(row.saturating_sub(count).max(limit), self.page.column());
-    }
-
-    pub(crate) fn down(&mut self, count: usize) {
-        let row = self.page.row();
-        let limit = if row <= self.bottom { self.bottom } else { self.page.rows() - 1 };
-        self.changed = true;
-        self.page.go(row.saturating_add(count).min(limit), self.page.column());
-    }
-
-    pub(crate) fn go_column(&mut self, column: usize) {
-        self.changed = true;
-        self.page.go(self.page.row(), column);
+    /// The number of the cursor's shape (DECSCUSR).
+    pub(crate) fn shape_number(&self) -> u8 {
+        let shape = match self.shape {
+            CursorShape::Block => 1,
+            CursorShape::Underline => 3,
+            CursorShape::Bar => 5,
+        };
+        shape + u8::from(!self.blinking)
     }
 
     // Moving rows.
@@ -143,7 +137,9 @@ impl Emulator {
         self.page.grid.cursor.input_needs_wrap = false;
         let row = self.page.row();
         if row == self.bottom {
-            self.scroll_up(1);
+            if self.is_between_sides() {
+                self.scroll_up(1);
+            }
         } else if row + 1 < self.page.rows() {
             self.page.grid.cursor.point.line += 1;
         }
@@ -156,7 +152,9 @@ impl Emulator {
         self.changed = true;
         self.page.grid.cursor.input_needs_wrap = false;
         if self.page.row() == self.top {
-            self.page.scroll_down(self.top, self.bottom + 1, 1);
+            if self.is_between_sides() {
+                self.rows_down(self.top, 1);
+            }
         } else {
             let row = self.page.row().saturating_sub(1);
             self.page.go(row, self.page.column());
@@ -166,11 +164,30 @@ impl Emulator {
     /// Scrolls the region up. Rows that leave the main screen at its top go into the history.
     pub(crate) fn scroll_up(&mut self, count: usize) {
         let count = count.min(self.bottom + 1 - self.top);
-        if self.top == 0 && self.hidden_main.is_none() {
+        if self.top == 0 && self.hidden_main.is_none() && self.is_full_width() {
             self.push_to_history(count);
         }
-        self.page.scroll_up(self.top, self.bottom + 1, count);
+        self.rows_up(self.top, count);
+    }
+
+    /// Moves the region's rows from `from` on up; blank ones appear at the bottom margin.
+    pub(crate) fn rows_up(&mut self, from: usize, count: usize) {
         self.changed = true;
+        if self.is_full_width() {
+            self.page.scroll_up(from, self.bottom + 1, count);
+        } else {
+            self.page.shift_up(from, self.bottom + 1, self.left..self.right + 1, count);
+        }
+    }
+
+    /// Moves the region's rows from `from` on down; blank ones appear there.
+    pub(crate) fn rows_down(&mut self, from: usize, count: usize) {
+        self.changed = true;
+        if self.is_full_width() {
+            self.page.scroll_down(from, self.bottom + 1, count);
+        } else {
+            self.page.shift_down(from, self.bottom + 1, self.left..self.right + 1, count);
+        }
     }
 
     /// Copies the first rows into the history.
@@ -184,9 +201,13 @@ impl Emulator {
     /// Continues in the next row because this one is full.
     pub(crate) fn wrap(&mut self) {
         let (row, last) = (self.page.row(), self.page.columns() - 1);
-        self.page.grid[line(row)][Column(last)].flags.insert(Flags::WRAPLINE);
+        // Between margins, the next row is not the same line.
+        if self.is_full_width() {
+            self.page.grid[line(row)][Column(last)].flags.insert(Flags::WRAPLINE);
+        }
+        let column = if self.page.column() <= self.right { self.left } else { 0 };
         self.line_feed();
-        self.page.grid.cursor.point.column = Column(0);
+        self.page.grid.cursor.point.column = Column(column);
     }
 
     /// DECSTBM.
@@ -198,29 +219,44 @@ impl Emulator {
         }
     }
 
+    /// DECSLRM.
+    pub(crate) fn set_side_margins(&mut self, left: usize, right: usize) {
+        let right = right.min(self.page.columns()) - 1;
+        if left < right {
+            (self.left, self.right) = (left, right);
+            self.go(0, 0);
+        }
+    }
+
+    /// DECLRMM (mode 69): without it there are no margins at the sides.
+    pub(crate) fn use_side_margins(&mut self, on: bool) {
+        self.modes.side_margins = on;
+        self.page.grid.cursor.input_needs_wrap = false;
+        (self.left, self.right) = (0, self.page.columns() - 1);
+    }
+
     // Saving the cursor, switching pages.
 
     pub(crate) fn save_cursor(&mut self) {
-        self.page.grid.saved_cursor = self.page.grid.cursor.clone();
+        let mut cursor = self.page.grid.cursor.clone();
         // As in xterm.js; a snapshot could not restore it.
-        self.page.grid.saved_cursor.input_needs_wrap = false;
-        self.page.saved_origin = self.modes.origin;
-        self.page.saved_charset = self.charset;
+        cursor.input_needs_wrap = false;
+        self.page.saved = SavedCursor { cursor, origin: self.modes.origin, charset: self.charset };
     }
 
     pub(crate) fn restore_cursor(&mut self) {
-        self.page.grid.cursor = self.page.grid.saved_cursor.clone();
-        self.modes.origin = self.page.saved_origin;
-        self.charset = self.page.saved_charset;
+        let saved = self.page.saved.clone();
+        self.page.grid.cursor = saved.cursor;
+        (self.modes.origin, self.charset) = (saved.origin, saved.charset);
         self.changed = true;
         self.keep_in_margins();
     }
 
     /// In origin mode, the cursor is never outside the margins.
     fn keep_in_margins(&mut self) {
-        let row = self.page.row();
-        if self.modes.origin && !(self.top..=self.bottom).contains(&row) {
-            self.page.go(row.clamp(self.top, self.bottom), self.page.column());
+        if self.modes.origin && !self.is_in_region() {
+            let row = self.page.row().clamp(self.top, self.bottom);
+            self.page.go(row, self.page.column().clamp(self.left, self.right));
         }
     }
 
@@ -233,6 +269,7 @@ impl Emulator {
         page.grid.cursor = self.page.grid.cursor.clone();
         let rows = page.rows();
         page.blank_rows(0..rows);
+        page.saved = mem::take(&mut self.alternate_saved);
         let mut main = mem::replace(&mut self.page, page);
         main.margins = (self.top, self.bottom);
         (self.top, self.bottom) = (0, rows - 1);
@@ -245,7 +282,8 @@ impl Emulator {
     /// Shows the main page again, with the cursor in the same place.
     pub(crate) fn leave_alternate(&mut self) {
         let Some(main) = self.hidden_main.take() else { return };
-        let alternate = mem::replace(&mut self.page, main);
+        let mut alternate = mem::replace(&mut self.page, main);
+        self.alternate_saved = mem::take(&mut alternate.saved);
         let point = alternate.grid.cursor.point;
         (self.top, self.bottom) = self.page.margins;
         self.page.grid.cursor = alternate.grid.cursor;
@@ -265,7 +303,8 @@ impl Emulator {
         // Reuses the page: allocating one would cost more than parsing most programs' output.
         self.page = old.hidden_main.take().unwrap_or(old.page);
         self.page.reset();
-        self.bottom = self.page.rows() - 1;
+        (self.bottom, self.right) = (self.page.rows() - 1, self.page.columns() - 1);
+        self.checksums = old.checksums;
         self.tabs = Tabs::new(self.page.columns());
         self.history = old.history;
         self.title = old.title;
@@ -282,13 +321,14 @@ impl Emulator {
         (self.modes.origin, self.modes.insert, self.modes.wrap) = (false, false, true);
         (self.modes.application_cursor, self.modes.application_keypad) = (false, false);
         (self.top, self.bottom) = (0, self.page.rows() - 1);
+        self.use_side_margins(false);
+        (self.modes.reverse_wrap, self.modes.far_reverse_wrap) = (false, false);
+        (self.guarded, self.in_rectangle) = (false, false);
         let cursor = &mut self.page.grid.cursor;
         cursor.template = alacritty_terminal::term::cell::Cell::default();
         cursor.charsets = alacritty_terminal::grid::Charsets::default();
         self.charset = 0;
-        self.page.grid.saved_cursor = alacritty_terminal::grid::Cursor::default();
-        self.page.saved_origin = false;
-        self.page.saved_charset = 0;
+        self.page.saved = SavedCursor::default();
         self.changed = true;
     }
 }

@@ -28,15 +28,15 @@ impl Actions for Emulator {
         self.last_character = None;
         match byte {
             0x07 => self.notice(Notice::Bell),
-            0x08 => self.go_column(self.page.column().saturating_sub(1)),
+            0x08 => self.backward(1),
             b'\t' => self.tab(1),
             b'\n' | 0x0b | 0x0c => {
                 self.line_feed();
                 if self.modes.newline {
-                    self.go_column(0);
+                    self.carriage_return();
                 }
             }
-            b'\r' => self.go_column(0),
+            b'\r' => self.carriage_return(),
             0x0e => self.charset = 1,
             0x0f => self.charset = 0,
             _ => {}
@@ -48,12 +48,16 @@ impl Actions for Emulator {
         match (intermediates, last) {
             ([], b'7') => self.save_cursor(),
             ([], b'8') => self.restore_cursor(),
+            ([], b'6') => self.back_index(),
+            ([], b'9') => self.forward_index(),
+            ([], b'V') => self.guard(true),
+            ([], b'W') => self.guard(false),
             ([], b'=') => self.modes.application_keypad = true,
             ([], b'>') => self.modes.application_keypad = false,
             ([], b'D') => self.line_feed(),
             ([], b'E') => {
                 self.line_feed();
-                self.go_column(0);
+                self.carriage_return();
             }
             ([], b'H') => self.tabs.set(self.page.column(), true),
             ([], b'M') => self.reverse_line_feed(),
@@ -100,10 +104,10 @@ impl Actions for Emulator {
         }
     }
 
-    fn dcs(&mut self, head: &Csi, _text: &[u8]) {
+    fn dcs(&mut self, head: &Csi, text: &[u8]) {
         match (head.marker, head.intermediate, head.last) {
-            (0, b'$', b'q') => self.reply_unknown('$'),
-            (0, b'+', b'q') => self.reply_unknown('+'),
+            (0, b'$', b'q') => self.reply_setting(text),
+            (0, b'+', b'q') => self.reply_capabilities(text),
             _ => {}
         }
     }

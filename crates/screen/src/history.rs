@@ -39,6 +39,20 @@ pub(crate) struct RowText<'a> {
     pub(crate) wraps: bool,
 }
 
+/// A row as it is stored.
+#[cfg(test)]
+#[derive(Debug)]
+#[expect(dead_code, reason = "printed and compared")]
+pub(crate) struct StoredRow {
+    pub(crate) number: u64,
+    pub(crate) offset: u64,
+    pub(crate) wraps: bool,
+    pub(crate) spans: Vec<crate::Span>,
+}
+
+/// A line of the history, wrapped into rows, with its offset in the output.
+type WrappedLine = (u64, Vec<StyledRow>);
+
 #[derive(Debug, Default)]
 struct Block {
     text: String,
@@ -90,6 +104,8 @@ pub struct History {
     /// The last row wraps, so the next one belongs to the same line.
     open: bool,
     stamp: u64,
+    /// Characters that may join others have been printed. Most output has none, and needs no check.
+    pub(crate) may_join: bool,
     scratch: Vec<u8>,
 }
 
@@ -181,7 +197,8 @@ impl History {
     /// Rows wrapped for a width: `count` rows that end `skip` rows above the screen, oldest first.
     #[must_use]
     pub fn styled(&self, columns: u16, skip: usize, count: usize) -> Vec<StyledRow> {
-        let (mut rows, _) = self.last_rows(skip.saturating_add(count), usize::from(columns));
+        let (lines, _) = self.last_lines(skip.saturating_add(count), usize::from(columns));
+        let mut rows: Vec<_> = lines.into_iter().flat_map(|(_, rows)| rows).collect();
         rows.truncate(rows.len().saturating_sub(skip));
         rows.split_off(rows.len().saturating_sub(count))
     }
@@ -201,19 +218,47 @@ impl History {
             })
     }
 
+    /// All rows as they are stored.
+    #[cfg(test)]
+    pub(crate) fn stored(&self) -> Vec<StoredRow> {
+        let rows = self.blocks.iter().flat_map(Block::rows);
+        rows.map(|(number, row)| StoredRow {
+            number,
+            offset: row.offset,
+            wraps: row.wraps,
+            spans: row.spans(),
+        })
+        .collect()
+    }
+
     /// Appends a row that left the screen.
     pub(crate) fn push(&mut self, cells: &[Cell], wraps: bool, offset: u64) {
         let step = self.begin_row(wraps, offset);
         if let Some(Block { text, meta, .. }) = self.blocks.back_mut() {
-            row_record::write(text, meta, &mut self.scratch, cells, wraps, step);
+            row_record::write(text, meta, &mut self.scratch, cells, wraps, step, self.may_join);
         }
     }
 
     /// Appends a row of printable ASCII without any style.
-    pub(crate) fn push_plain(&mut self, row: &[u8], wraps: bool, offset: u64) {
+    pub(crate) fn push_plain(&mut self, row: &str, wraps: bool, offset: u64) {
         let step = self.begin_row(wraps, offset);
         if let Some(Block { text, meta, .. }) = self.blocks.back_mut() {
             row_record::write_plain(text, meta, row, wraps, step);
+        }
+    }
+
+    /// Appends a row of text with its encoded spans, of which there are `span_count`.
+    pub(crate) fn push_text(
+        &mut self,
+        row: &str,
+        spans: &[u8],
+        span_count: usize,
+        wraps: bool,
+        offset: u64,
+    ) {
+        let step = self.begin_row(wraps, offset);
+        if let Some(Block { text, meta, .. }) = self.blocks.back_mut() {
+            row_record::write_text(text, meta, row, (spans, span_count), wraps, step);
         }
     }
 
@@ -259,29 +304,28 @@ impl History {
 
     /// Removes and returns the last lines, at least `count` rows at this width if there are that many,
     /// so that a resize can show them again.
-    pub(crate) fn pop_rows(&mut self, count: usize, columns: usize) -> Vec<StyledRow> {
-        let (rows, (block, row)) = self.last_rows(count, columns);
-        if rows.is_empty() {
-            return rows;
+    pub(crate) fn pop_lines(&mut self, count: usize, columns: usize) -> Vec<WrappedLine> {
+        let (lines, (block, row)) = self.last_lines(count, columns);
+        if !lines.is_empty() {
+            self.truncate(block, row);
         }
-        self.truncate(block, row);
-        rows
+        lines
     }
 
     /// The last complete lines, wrapped for a width, until there are `count` rows; and the block and row
     /// where they begin.
-    fn last_rows(&self, count: usize, columns: usize) -> (Vec<StyledRow>, (usize, usize)) {
-        let mut found: Vec<Vec<StyledRow>> = Vec::new();
+    fn last_lines(&self, count: usize, columns: usize) -> (Vec<WrappedLine>, (usize, usize)) {
+        let mut found: Vec<WrappedLine> = Vec::new();
         let (mut total, mut start) = (0, (self.blocks.len(), 0));
         let mut line: VecDeque<StyledRow> = VecDeque::new();
-        let mut line_start = start;
+        let (mut line_start, mut line_offset) = (start, 0);
         'blocks: for (index, block) in self.blocks.iter().enumerate().rev() {
             let records: Vec<_> = block.rows().map(|(_, record)| record).collect();
             for (row, record) in records.iter().enumerate().rev() {
                 if !line.is_empty() && (!record.wraps || line.len() >= MAX_LINE_ROWS) {
                     let rows = wrap::wrap(line.make_contiguous(), columns);
                     total += rows.len();
-                    found.push(rows);
+                    found.push((line_offset, rows));
                     start = line_start;
                     line.clear();
                     if total >= count {
@@ -289,14 +333,15 @@ impl History {
                     }
                 }
                 line.push_front(StyledRow { spans: record.spans(), wraps: record.wraps });
-                line_start = (index, row);
+                (line_start, line_offset) = ((index, row), record.offset);
             }
         }
         if total < count && !line.is_empty() {
-            found.push(wrap::wrap(line.make_contiguous(), columns));
+            found.push((line_offset, wrap::wrap(line.make_contiguous(), columns)));
             start = line_start;
         }
-        (found.into_iter().rev().flatten().collect(), start)
+        found.reverse();
+        (found, start)
     }
 
     /// Drops the given row and all rows after it. Later lines get new numbers.

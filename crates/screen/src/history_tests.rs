@@ -1,7 +1,5 @@
 //! The history's line numbers, its memory, and which rows it drops first.
 
-use arbtest::arbtest;
-
 use crate::{Colour, Screen, Size};
 
 fn flooded(lines: usize) -> Screen {
@@ -108,38 +106,4 @@ fn lines_of_a_flood_have_their_offsets() {
         let at = usize::try_from(line.offset).unwrap();
         assert!(text[at..].starts_with(&format!("{index}\r")), "{line:?}");
     }
-}
-
-/// Plain lines in one chunk bypass the grid; byte by byte they do not.
-#[test]
-fn a_flood_in_one_chunk_gives_the_same_screen_as_byte_by_byte() {
-    arbtest(|u| {
-        let size = Size { rows: u.int_in_range(1..=6)?, columns: u.int_in_range(2..=12)? };
-        let mut bytes = Vec::new();
-        while !u.is_empty() && bytes.len() < 3_000 {
-            match u.int_in_range(0..=40)? {
-                0 => bytes.extend_from_slice(&crate::screen_tests::random_output(u)?),
-                1 => bytes.extend_from_slice(b"\x1b[31mred\x1b[0m\r\n"),
-                2 => bytes.extend_from_slice(b"\n"),
-                length => {
-                    let text = b"abc defghij   k  lmnopqrst";
-                    bytes.extend_from_slice(&text[..length as usize % text.len()]);
-                    bytes.extend_from_slice(b"\r\n");
-                }
-            }
-        }
-        let (mut whole, mut single) = (Screen::new(size), Screen::new(size));
-        let cut = u.int_in_range(0..=bytes.len())?;
-        whole.feed(&bytes[..cut]);
-        whole.feed(&bytes[cut..]);
-        bytes.chunks(1).for_each(|byte| single.feed(byte));
-        assert_eq!(whole.snapshot(), single.snapshot());
-        // Offsets are not compared: those of rows that begin with broken UTF-8 depend on the chunk.
-        let lines = |screen: &Screen| -> Vec<_> {
-            screen.lines(0).map(|line| (line.number, line.text.into_owned())).collect()
-        };
-        assert_eq!(lines(&whole), lines(&single));
-        Ok(())
-    })
-    .budget_ms(crate::screen_tests::budget());
 }

@@ -3,7 +3,11 @@
 //! and encodes keys and pastes. Nothing here does I/O or reads a clock.
 
 mod bulk;
+#[cfg(test)]
+mod bulk_tests;
+mod cluster;
 mod csi;
+mod cursor;
 mod edit;
 mod emulator;
 mod escape;
@@ -23,15 +27,22 @@ mod paste;
 mod print;
 #[cfg(test)]
 mod recording_tests;
+mod rectangle;
+mod reflow;
+#[cfg(test)]
+mod reflow_tests;
 mod replies;
 mod reply;
 #[cfg(test)]
 mod reply_tests;
 mod resize;
+mod row_copies;
 mod row_record;
 mod screen;
 #[cfg(test)]
 mod screen_tests;
+#[cfg(test)]
+mod sequence_tests;
 mod sgr;
 mod size;
 mod snapshot;
@@ -43,11 +54,13 @@ mod tabs;
 mod title;
 mod wrap;
 
+pub use cluster::{clusters, text_width, width};
 pub use history::{History, Line};
 pub use keys::Key;
 pub use modes::{Modes, Mouse, MouseEncoding};
 pub use notice::{Mark, Notice, ProgressReport, decode_base64};
 pub use paste::{paste, type_text};
+pub use row_copies::RowCopies;
 pub use screen::Screen;
 pub use size::{Cursor, CursorShape, Size};
 pub use stripper::{Stripper, TAIL_BYTES, partial_prefix, strip_complete};

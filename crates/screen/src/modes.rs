@@ -65,6 +65,16 @@ pub struct Modes {
     pub wrap: bool,
     /// Rows count from the top margin (6).
     pub origin: bool,
+    /// Moving back from the first column of a wrapped row goes to the end of the row before (45).
+    pub reverse_wrap: bool,
+    /// The same from any row, and from the first to the last (1045).
+    pub far_reverse_wrap: bool,
+    /// There are margins at the left and right as well (69).
+    pub side_margins: bool,
+    /// Size changes are reported to the program in its input (2048).
+    pub size_reports: bool,
+    /// Characters that form a cluster share a cell (2027).
+    pub clusters: bool,
     /// Printed text shifts the text after it (4).
     pub insert: bool,
     /// A line feed returns to the first column (20).
@@ -92,6 +102,11 @@ impl Default for Modes {
             reverse_video: false,
             wrap: true,
             origin: false,
+            reverse_wrap: false,
+            far_reverse_wrap: false,
+            side_margins: false,
+            size_reports: false,
+            clusters: true,
             insert: false,
             newline: false,
             kitty_keyboard: 0,
@@ -102,7 +117,7 @@ impl Default for Modes {
 
 /// DEC private modes that only set a flag. Those with an effect of their own (origin, the alternate
 /// screens) are in `csi.rs`.
-pub(crate) const SWITCHES: [u16; 10] = [1, 5, 7, 25, 66, 1004, 1007, 2004, 2026, 2031];
+pub(crate) const SWITCHES: [u16; 12] = [1, 5, 7, 25, 45, 66, 1004, 1007, 1045, 2004, 2026, 2031];
 
 impl Modes {
     /// The flag of a DEC private mode.
@@ -112,9 +127,11 @@ impl Modes {
             5 => &mut self.reverse_video,
             7 => &mut self.wrap,
             25 => &mut self.cursor_visible,
+            45 => &mut self.reverse_wrap,
             66 => &mut self.application_keypad,
             1004 => &mut self.focus_reports,
             1007 => &mut self.alternate_scroll,
+            1045 => &mut self.far_reverse_wrap,
             2004 => &mut self.bracketed_paste,
             2026 => &mut self.synchronized,
             2031 => &mut self.scheme_reports,
@@ -139,6 +156,9 @@ impl Modes {
         let mut copy = *self;
         Some(match number {
             6 => self.origin,
+            69 => self.side_margins,
+            2027 => self.clusters,
+            2048 => self.size_reports,
             47 | 1047 | 1049 => self.alternate_screen,
             _ => {
                 if let Some(mouse) = mouse(number) {

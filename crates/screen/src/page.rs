@@ -1,6 +1,7 @@
 //! One grid of cells, main or alternate: alacritty's grid, with what the history needs for each row.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use alacritty_terminal::grid::{Cursor, Dimensions, Grid, GridCell};
 use alacritty_terminal::index::{Column, Line};
@@ -20,15 +21,37 @@ pub(crate) struct RowInfo {
     pub(crate) extent: usize,
 }
 
+/// What DECSC saves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SavedCursor {
+    pub(crate) cursor: Cursor<Cell>,
+    /// Whether origin mode was on.
+    pub(crate) origin: bool,
+    /// The character set in use.
+    pub(crate) charset: usize,
+}
+
+impl SavedCursor {
+    /// Whether the program has saved it.
+    pub(crate) fn is_set(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// Keeps it within a screen of this size.
+    pub(crate) fn clamp(&mut self, rows: usize, columns: usize) {
+        let point = &mut self.cursor.point;
+        point.line = point.line.min(line(rows - 1));
+        point.column = point.column.min(Column(columns - 1));
+    }
+}
+
 /// A grid of cells, with its cursor and row properties.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) grid: Grid<Cell>,
     pub(crate) info: VecDeque<RowInfo>,
-    /// Whether origin mode was on when the cursor was saved.
-    pub(crate) saved_origin: bool,
-    /// The character set in use when the cursor was saved.
-    pub(crate) saved_charset: usize,
+    /// What DECSC saved on it.
+    pub(crate) saved: SavedCursor,
     /// The scroll region of a page that is not shown.
     pub(crate) margins: (usize, usize),
 }
@@ -39,8 +62,7 @@ impl Page {
         Self {
             grid: Grid::new(rows, columns, 0),
             info: std::iter::repeat_n(RowInfo::default(), rows).collect(),
-            saved_origin: false,
-            saved_charset: 0,
+            saved: SavedCursor::default(),
             margins: (0, rows - 1),
         }
     }
@@ -49,8 +71,7 @@ impl Page {
     pub(crate) fn reset(&mut self) {
         let rows = self.rows();
         self.grid.cursor = Cursor::default();
-        self.grid.saved_cursor = Cursor::default();
-        (self.saved_origin, self.saved_charset, self.margins) = (false, 0, (0, rows - 1));
+        (self.saved, self.margins) = (SavedCursor::default(), (0, rows - 1));
         self.blank_rows(0..rows);
     }
 
@@ -135,7 +156,7 @@ impl Page {
     }
 
     /// Erases cells of one row.
-    pub(crate) fn blank(&mut self, row: usize, columns: std::ops::Range<usize>) {
+    pub(crate) fn blank(&mut self, row: usize, columns: Range<usize>) {
         let columns = columns.start.min(self.columns())..columns.end.min(self.columns());
         if columns.is_empty() {
             return;
@@ -150,7 +171,7 @@ impl Page {
     }
 
     /// Erases whole rows.
-    pub(crate) fn blank_rows(&mut self, rows: std::ops::Range<usize>) {
+    pub(crate) fn blank_rows(&mut self, rows: Range<usize>) {
         if rows.is_empty() {
             return;
         }
@@ -184,6 +205,44 @@ impl Page {
             self.info.remove(end - 1);
             self.info.insert(top, RowInfo { offset: 0, extent });
         }
+    }
+
+    /// Moves the cells in some columns of the rows `top..end` up; blank cells appear below.
+    pub(crate) fn shift_up(&mut self, top: usize, end: usize, columns: Range<usize>, count: usize) {
+        let count = count.min(end - top);
+        for row in top..end {
+            self.take_columns(row, columns.clone(), (row + count < end).then_some(row + count));
+        }
+    }
+
+    /// Moves the cells in some columns of the rows `top..end` down; blank cells appear above.
+    pub(crate) fn shift_down(
+        &mut self,
+        top: usize,
+        end: usize,
+        columns: Range<usize>,
+        count: usize,
+    ) {
+        let count = count.min(end - top);
+        for row in (top..end).rev() {
+            self.take_columns(row, columns.clone(), (row >= top + count).then(|| row - count));
+        }
+    }
+
+    /// Copies some columns of another row into this one, or erases them.
+    fn take_columns(&mut self, row: usize, columns: Range<usize>, from: Option<usize>) {
+        let (start, end) = (columns.start, columns.end);
+        self.cut(row, start);
+        self.cut(row, end);
+        match from {
+            Some(from) => {
+                let cells = self.cells(from)[columns].to_vec();
+                self.grid[line(row)][Column(start)..Column(end)].clone_from_slice(&cells);
+                self.touch(row);
+            }
+            None => self.blank(row, columns),
+        }
+        self.clear_orphaned_halves(row);
     }
 
     /// Erases a wide character that would be split in two at `column`.

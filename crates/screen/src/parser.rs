@@ -11,7 +11,7 @@ const STRING_LIMIT: usize = 256 << 10;
 const STRING_KEPT: usize = 4 << 10;
 
 /// Parameters of one CSI sequence; as many as in xterm.js. More are ignored.
-const MAX_PARAMETERS: usize = 32;
+pub(crate) const MAX_PARAMETERS: usize = 32;
 
 /// Shown in place of bytes that are not valid UTF-8. Callers subtract a text's length from the position
 /// at its end to find its beginning, so the position reported is the beginning plus this length.
@@ -53,7 +53,7 @@ pub(crate) struct Csi {
 }
 
 impl Csi {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             values: [0; MAX_PARAMETERS],
             joined: 0,
@@ -62,6 +62,24 @@ impl Csi {
             intermediate: 0,
             last: 0,
         }
+    }
+
+    /// Reads a sequence of parameters and a final byte at the start of `bytes`, which follow `ESC [`; returns its
+    /// length. `None` if it is not complete, or has anything else in it: [`Parser`] reads those byte by byte.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Option<usize> {
+        self.clear();
+        for (at, &byte) in bytes.iter().enumerate() {
+            match byte {
+                b'0'..=b'9' => self.digit(byte),
+                b';' | b':' => self.separator(byte == b':'),
+                0x40..0x7f => {
+                    self.finish(byte);
+                    return Some(at + 1);
+                }
+                _ => return None,
+            }
+        }
+        None
     }
 
     fn clear(&mut self) {
@@ -82,6 +100,19 @@ impl Csi {
     /// How many parameters there are; an empty list is one 0.
     pub(crate) fn len(&self) -> usize {
         self.count.max(1)
+    }
+
+    /// All parameters, without the colons between them.
+    pub(crate) fn values(&self) -> &[u16] {
+        &self.values[..self.len()]
+    }
+
+    /// How many of the parameters from `index` on are joined to the one before by colons.
+    pub(crate) fn joined_from(&self, index: usize) -> usize {
+        if self.joined == 0 {
+            return 0;
+        }
+        (index..self.len()).take_while(|&index| self.joined & (1 << index) != 0).count()
     }
 
     /// All parameters, each with whether it is joined to the one before by a colon.
@@ -202,6 +233,11 @@ impl Parser {
                 State::Ground => self.ground(bytes, at, actions),
                 State::Osc | State::Dcs => self.string(bytes, at, actions),
                 State::Swallow => self.swallow(&bytes[at..]),
+                State::Escape if bytes[at] >= 0x80 => {
+                    // Not part of a sequence: the character is text.
+                    self.state = State::Ground;
+                    0
+                }
                 State::Escape | State::Csi { .. } => {
                     actions.reached(at + 1);
                     self.sequence(bytes[at], actions);
@@ -224,6 +260,13 @@ impl Parser {
         }
         match rest[0] {
             0x1b => {
+                if rest.get(1) == Some(&b'[')
+                    && let Some(length) = self.head.read(&rest[2..])
+                {
+                    actions.reached(at + 2 + length);
+                    actions.csi(&self.head);
+                    return 2 + length;
+                }
                 self.enter_escape();
                 1
             }
@@ -234,7 +277,7 @@ impl Parser {
                 1
             }
             _ => {
-                let end = rest.iter().position(u8::is_ascii).unwrap_or(rest.len());
+                let end = leading(rest, |byte| byte >= 0x80);
                 self.unicode(&rest[..end], at, end == rest.len(), actions);
                 end
             }
@@ -406,7 +449,7 @@ impl Parser {
 
     fn string(&mut self, bytes: &[u8], at: usize, actions: &mut impl Actions) -> usize {
         let rest = &bytes[at..];
-        let end = rest.iter().position(|&byte| byte < 0x20).unwrap_or(rest.len());
+        let end = leading(rest, |byte| byte >= 0x20);
         if self.string.len() + end <= STRING_LIMIT {
             self.string.extend_from_slice(&rest[..end]);
         } else {
@@ -443,7 +486,7 @@ impl Parser {
     }
 
     fn swallow(&mut self, bytes: &[u8]) -> usize {
-        let Some(end) = bytes.iter().position(|byte| matches!(byte, 0x18 | 0x1a | 0x1b)) else {
+        let Some(end) = memchr::memchr3(0x18, 0x1a, 0x1b, bytes) else {
             return bytes.len();
         };
         match bytes[end] {
@@ -456,15 +499,21 @@ impl Parser {
 
 /// The number of printable ASCII bytes at the start.
 pub(crate) fn printable_ascii(bytes: &[u8]) -> usize {
+    leading(bytes, |byte| byte.wrapping_sub(0x20) < 0x5f)
+}
+
+/// The number of bytes at the start that are all of one kind.
+#[inline]
+fn leading(bytes: &[u8], is_kind: impl Fn(u8) -> bool) -> usize {
     // Sixteen at a time without a branch: compiles to vector instructions.
     const STEP: usize = 16;
-    let plain = |byte: &u8| byte.wrapping_sub(0x20) < 0x5f;
     let mut length = 0;
     for chunk in bytes.chunks_exact(STEP) {
-        if !chunk.iter().fold(true, |all, byte| all & plain(byte)) {
+        if !chunk.iter().fold(true, |all, byte| all & is_kind(*byte)) {
             break;
         }
         length += STEP;
     }
-    length + bytes[length..].iter().position(|byte| !plain(byte)).unwrap_or(bytes.len() - length)
+    let rest = &bytes[length..];
+    length + rest.iter().position(|byte| !is_kind(*byte)).unwrap_or(rest.len())
 }

@@ -10,7 +10,7 @@ fn replies(bytes: &str) -> String {
 }
 
 /// Every query that gets a reply, with the reply.
-const ANSWERED: [(&str, &str); 28] = [
+const ANSWERED: [(&str, &str); 56] = [
     ("\x1b]7501;?\x07", "\x1b]7501;?\x1b\\"),
     ("\x1b[c", "\x1b[?62;22c"),
     ("\x1b[0c", "\x1b[?62;22c"),
@@ -37,8 +37,36 @@ const ANSWERED: [(&str, &str); 28] = [
     ("\x1b]11;?\x07", "\x1b]11;rgb:1818/1818/1818\x07"),
     ("\x1b]12;?\x07", "\x1b]12;rgb:d8d8/d8d8/d8d8\x07"),
     ("\x1b]4;1;?\x07", "\x1b]4;1;rgb:cdcd/0000/0000\x07"),
-    ("\x1bP$qm\x1b\\", "\x1bP0$r\x1b\\"),
-    ("\x1bP+q544e\x1b\\", "\x1bP0+r\x1b\\"),
+    ("\x1bP$qm\x1b\\", "\x1bP1$r0m\x1b\\"),
+    ("\x1b[1;4:3;5;38;5;20m\x1bP$qm\x1b\\", "\x1bP1$r0;1;5;4:3;38;5;20m\x1b\\"),
+    ("\x1b[2;9r\x1bP$qr\x1b\\", "\x1bP1$r2;9r\x1b\\"),
+    ("\x1b[?69h\x1b[3;7s\x1bP$qs\x1b\\", "\x1bP1$r3;7s\x1b\\"),
+    ("\x1b[4 q\x1bP$q q\x1b\\", "\x1bP1$r4 q\x1b\\"),
+    ("\x1b[1\"q\x1bP$q\"q\x1b\\", "\x1bP1$r1\"q\x1b\\"),
+    ("\x1bP$q\"p\x1b\\", "\x1bP1$r62;1\"p\x1b\\"),
+    ("\x1b[2*x\x1bP$q*x\x1b\\", "\x1bP1$r2*x\x1b\\"),
+    ("\x1bP$qt\x1b\\", "\x1bP1$r24t\x1b\\"),
+    ("\x1bP$q|\x1b\\", "\x1bP0$r\x1b\\"),
+    ("\x1bP+q544e\x1b\\", "\x1bP1+r544E=787465726D2D323536636F6C6F72\x1b\\"),
+    ("\x1bP+q436f;7878\x1b\\", "\x1bP1+r436F=323536\x1b\\\x1bP0+r\x1b\\"),
+    ("\x1bP+q7878\x1b\\", "\x1bP0+r\x1b\\"),
+    ("\x1b[?12$p", "\x1b[?12;1$y"),
+    ("\x1b[?12l\x1b[?12$p", "\x1b[?12;2$y"),
+    ("\x1b[?2027$p", "\x1b[?2027;1$y"),
+    ("\x1b[?2027l\x1b[?2027$p", "\x1b[?2027;2$y"),
+    ("\x1b[12$p", "\x1b[12;3$y"),
+    ("\x1b[?2048h", "\x1b[48;24;80;0;0t"),
+    ("\x1b[11t", "\x1b[1t"),
+    ("\x1b[13t", "\x1b[3;0;0t"),
+    ("\x1b[?15n", "\x1b[?13n"),
+    ("\x1b[?25n", "\x1b[?20n"),
+    ("\x1b[?26n", "\x1b[?27;1;0;0n"),
+    ("\x1b[?55n", "\x1b[?50n"),
+    ("\x1b[?56n", "\x1b[?57;0n"),
+    ("\x1b[?62n", "\x1b[0*{"),
+    ("\x1b[?63;7n", "\x1bP7!~0000\x1b\\"),
+    ("\x1b[?75n", "\x1b[?70n"),
+    ("\x1b[?85n", "\x1b[?83n"),
 ];
 
 #[test]
@@ -124,7 +152,7 @@ fn check_known(sequence: &str, reply: &str) {
     };
     let mut rest = reply;
     'answers: while !rest.is_empty() {
-        for end in 1..=rest.len() {
+        for end in (1..=rest.len()).rev() {
             let known = |(_, answer): &(&str, &str)| shape(answer) == shape(&rest[..end]);
             if rest.is_char_boundary(end) && ANSWERED.iter().any(known) {
                 rest = &rest[end..];

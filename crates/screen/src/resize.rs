@@ -1,130 +1,83 @@
-//! Resizing. alacritty's grid does the wrapping; it gets the last rows of the history back first, and
-//! rows that it then pushes out at the top return to the history.
+//! Resizing. The main screen's lines are wrapped again; a screen that grows gets the last rows of the history
+//! back. The alternate screen is cut or extended.
 
-use alacritty_terminal::grid::{Dimensions, Grid};
-use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::{Cell, Flags, Hyperlink};
 
+use crate::cluster::clusters;
 use crate::emulator::Emulator;
 use crate::history::History;
 use crate::page::{Page, RowInfo};
+use crate::reflow::Reflow;
 use crate::size::Size;
-use crate::style::{self, DEFAULT_BACKGROUND, DEFAULT_FOREGROUND, Style};
-use crate::wrap::{self, StyledRow};
+use crate::style::{self, DEFAULT_BACKGROUND, DEFAULT_FOREGROUND, Span, Style};
 
 /// Rows restored from the history at most: enough to fill the largest screen, few enough to be fast.
 const MAX_RESTORED_ROWS: usize = 2_000;
 
-/// Rows that the grid may push out in one resize: all it has, each wrapped to two columns.
-const MAX_PUSHED_ROWS: usize = 4_000_000;
-
 pub(crate) fn resize(emulator: &mut Emulator, size: Size) {
     let (rows, columns) = (usize::from(size.rows), usize::from(size.columns));
     if let Some(main) = &mut emulator.hidden_main {
-        emulator.page.grid.resize(false, rows, columns);
-        reset_row_info(&mut emulator.page);
-        (0..rows).for_each(|row| emulator.page.clear_orphaned_halves(row));
+        resize_alternate(&mut emulator.page, rows, columns);
         resize_main(main, &mut emulator.history, rows, columns);
     } else {
         resize_main(&mut emulator.page, &mut emulator.history, rows, columns);
     }
     (emulator.top, emulator.bottom) = (0, rows - 1);
+    (emulator.left, emulator.right) = (0, columns - 1);
+    emulator.alternate_saved.clamp(rows, columns);
+    emulator.report_size();
     emulator.tabs.resize(columns);
 }
 
+fn resize_alternate(page: &mut Page, rows: usize, columns: usize) {
+    page.grid.resize(false, rows, columns);
+    page.grid.truncate();
+    page.saved.clamp(rows, columns);
+    page.grid.cursor.input_needs_wrap &= page.column() + 1 == columns;
+    // After rows have moved, only a lower bound of their offsets is known: that of the first row.
+    let offset = page.info.front().map_or(0, |info| info.offset);
+    let info = RowInfo { offset, extent: columns };
+    page.info = std::iter::repeat_n(info, rows).collect();
+    (0..rows).for_each(|row| page.clear_orphaned_halves(row));
+}
+
 fn resize_main(page: &mut Page, history: &mut History, rows: usize, columns: usize) {
-    let taken = restore_rows(page, history, rows, columns);
-    // A program that leaves the alternate screen returns to the saved cursor.
-    let saved_here = page.grid.saved_cursor.point == page.grid.cursor.point;
-    page.grid.update_history(MAX_PUSHED_ROWS);
-    page.grid.resize(true, rows, columns);
-    if saved_here {
-        page.grid.saved_cursor.point = page.grid.cursor.point;
-    }
-    let above = page.grid.history_size();
-    let down = pull_down(page, above.saturating_sub(taken));
-    move_to_history(page, history, above - down);
-    page.margins = (0, rows - 1);
-}
-
-/// Puts the last rows of the history above the page if the resize may need them; returns how many.
-fn restore_rows(page: &mut Page, history: &mut History, rows: usize, columns: usize) -> usize {
-    let full = page.used_rows().max(page.row() + 1) == page.rows();
-    let grows = full && (rows > page.rows() || columns > page.columns());
-    if !grows && !history.is_open() {
-        return 0;
-    }
-    // A wider row can hold several old ones.
-    let ratio = columns.div_ceil(page.columns());
-    let wanted = if grows { rows * ratio } else { 1 };
-    let taken = history.pop_rows(wanted.min(MAX_RESTORED_ROWS), page.columns());
-    let grid = &mut page.grid;
-    grid.update_history(taken.len());
-    grid.initialize_all();
-    for (index, row) in taken.iter().enumerate() {
-        fill(grid, above(taken.len(), index), row);
-    }
-    taken.len()
-}
-
-/// The line of the row at `index` among `count` rows above the page.
-fn above(count: usize, index: usize) -> Line {
-    Line(index as i32 - count as i32)
-}
-
-/// alacritty pushes rows out at the top even if there are blank ones below. Moves as many back, at most
-/// `count`; returns how many.
-fn pull_down(page: &mut Page, count: usize) -> usize {
-    page.info.resize(page.rows(), RowInfo::default());
-    page.info.iter_mut().for_each(|info| info.extent = usize::MAX);
-    let blank = page.rows() - page.used_rows().max(page.row() + 1);
-    let (count, height) = (count.min(blank) as i32, page.rows() as i32);
-    if count == 0 {
-        return 0;
-    }
-    let top = -(page.grid.history_size() as i32);
-    for line in (top + count..height).rev() {
-        page.grid[Line(line)] = page.grid[Line(line - count)].clone();
-    }
-    page.grid.cursor.point.line += count;
-    let saved = &mut page.grid.saved_cursor.point;
-    saved.line = (saved.line + count).min(Line(height - 1));
-    count as usize
-}
-
-/// Writes a row of the history into the grid.
-fn fill(grid: &mut Grid<Cell>, line: Line, row: &StyledRow) {
-    let columns = grid.columns();
-    let mut column: usize = 0;
-    for span in &row.spans {
-        let template = template(&span.style);
-        for character in span.text.chars() {
-            let width = wrap::width(character);
-            if width == 0 {
-                grid[line][Column(column.saturating_sub(1).min(columns - 1))]
-                    .push_zerowidth(character);
-                continue;
+    let is_full = page.used_rows().max(page.row() + 1) == page.rows();
+    let grows = is_full && (rows > page.rows() || columns > page.columns());
+    let mut reflow = Reflow::default();
+    if grows || history.is_open() {
+        // A wider row can hold several old ones. A line that continues on the page is wrapped as a whole.
+        let ratio = columns.div_ceil(page.columns());
+        let wanted = if grows { rows * ratio } else { 1 };
+        for (offset, lines) in history.pop_lines(wanted.min(MAX_RESTORED_ROWS), page.columns()) {
+            for row in lines {
+                let mut cells = Vec::new();
+                row.spans.iter().for_each(|span| push_cells(&mut cells, span));
+                reflow.push_row(cells, row.wraps, offset);
             }
-            if column + width > columns {
-                break;
-            }
-            let mut cell = Cell { c: character, ..template.clone() };
-            if width == 2 {
-                cell.flags.insert(Flags::WIDE_CHAR);
-                let mut spacer = template.clone();
-                spacer.flags.insert(Flags::WIDE_CHAR_SPACER);
-                grid[line][Column(column + 1)] = spacer;
-            }
-            grid[line][Column(column)] = cell;
-            column += width;
         }
     }
-    if row.wraps {
-        let last = &mut grid[line][Column(columns - 1)];
-        if column < columns {
-            last.flags.insert(Flags::LEADING_WIDE_CHAR_SPACER);
+    reflow.push_page(page);
+    reflow.write(page, history, (rows, columns), grows);
+}
+
+/// Appends the cells of a span of the history.
+fn push_cells(cells: &mut Vec<Cell>, span: &Span) {
+    let template = template(&span.style);
+    for (text, columns) in clusters(&span.text) {
+        let mut characters = text.chars();
+        if columns > 0 {
+            let first = characters.next().unwrap_or(' ');
+            cells.push(Cell { c: first, ..template.clone() });
         }
-        last.flags.insert(Flags::WRAPLINE);
+        let Some(cell) = cells.last_mut() else { continue };
+        characters.for_each(|mark| cell.push_zerowidth(mark));
+        if columns == 2 {
+            cell.flags.insert(Flags::WIDE_CHAR);
+            let mut spacer = template.clone();
+            spacer.flags.insert(Flags::WIDE_CHAR_SPACER);
+            cells.push(spacer);
+        }
     }
 }
 
@@ -143,27 +96,4 @@ fn template(style: &Style) -> Cell {
         cell.set_hyperlink(Some(Hyperlink::new(Some(""), link.to_string())));
     }
     cell
-}
-
-/// Moves the rows above the page into the history and frees their memory. Their offsets in the output
-/// are no longer known, only that they are not before those of the rows above.
-fn move_to_history(page: &mut Page, history: &mut History, count: usize) {
-    let columns = page.columns();
-    for index in 0..count {
-        let row = &page.grid[above(count, index)];
-        let wraps = row[Column(columns - 1)].flags.contains(Flags::WRAPLINE);
-        let cells = &row[..];
-        let end = cells.iter().rposition(|cell| !style::is_blank(cell)).map_or(0, |i| i + 1);
-        history.push(if wraps { cells } else { &cells[..end] }, wraps, 0);
-    }
-    page.grid.update_history(0);
-    reset_row_info(page);
-}
-
-/// After rows have moved, only a lower bound of their offsets is known: that of the first row.
-fn reset_row_info(page: &mut Page) {
-    page.grid.truncate();
-    let offset = page.info.front().map_or(0, |info| info.offset);
-    let info = RowInfo { offset, extent: page.columns() };
-    page.info = std::iter::repeat_n(info, page.rows()).collect();
 }

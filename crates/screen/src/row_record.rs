@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use alacritty_terminal::term::cell::Cell;
+use alacritty_terminal::term::cell::{Cell, Hyperlink};
 
-use crate::style::{self, Attributes, Colour, Span, Style};
+use crate::cluster;
+use crate::style::{self, Attributes, Colour, SimpleStyle, Span, Style};
 
 /// A row of history, borrowed from its block.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +39,8 @@ impl RowRecord<'_> {
     }
 }
 
-/// Appends a row of cells: its characters to `text`, the rest to `meta`.
+/// Appends a row of cells: its characters to `text`, the rest to `meta`. `may_join`: the text of some of them might give
+/// other cells.
 pub(crate) fn write(
     text: &mut String,
     meta: &mut Vec<u8>,
@@ -46,6 +48,7 @@ pub(crate) fn write(
     cells: &[Cell],
     wraps: bool,
     offset_step: u64,
+    may_join: bool,
 ) {
     let start = text.len();
     text.reserve(cells.len());
@@ -54,7 +57,7 @@ pub(crate) fn write(
     let mut rest = cells;
     while let Some(first) = rest.first() {
         let span_start = text.len();
-        rest = push_span(text, first, rest);
+        rest = push_span(text, first, rest, may_join);
         // Text that no span covers is plain.
         if !rest.is_empty() || !is_plain(first) {
             put_number(spans, (text.len() - span_start) as u64);
@@ -68,21 +71,38 @@ pub(crate) fn write(
     meta.extend_from_slice(spans);
 }
 
+/// Appends a row of text with its spans, of which there are `span_count`.
+pub(crate) fn write_text(
+    text: &mut String,
+    meta: &mut Vec<u8>,
+    row: &str,
+    (spans, span_count): (&[u8], usize),
+    wraps: bool,
+    offset_step: u64,
+) {
+    text.push_str(row);
+    let head = (row.len() as u64) << 1 | u64::from(wraps);
+    // Most rows need one byte for each number.
+    if (head | offset_step | span_count as u64) < 0x80 {
+        meta.extend_from_slice(&[head as u8, offset_step as u8, span_count as u8]);
+    } else {
+        put_number(meta, head);
+        put_number(meta, offset_step);
+        put_number(meta, span_count as u64);
+    }
+    meta.extend_from_slice(spans);
+}
+
 /// Appends a row of printable ASCII without any style.
 pub(crate) fn write_plain(
     text: &mut String,
     meta: &mut Vec<u8>,
-    row: &[u8],
+    row: &str,
     wraps: bool,
     offset_step: u64,
 ) {
-    let row = if wraps { row } else { row.trim_ascii_end() };
-    if let Ok(row) = std::str::from_utf8(row) {
-        text.push_str(row);
-    }
-    put_number(meta, (row.len() as u64) << 1 | u64::from(wraps));
-    put_number(meta, offset_step);
-    put_number(meta, 0);
+    let length = if wraps { row.len() } else { row.as_bytes().trim_ascii_end().len() };
+    write_text(text, meta, &row[..length], (&[], 0), wraps, offset_step);
 }
 
 /// Reads the row at the start of `meta`; its text is at the start of `text`. `offset` is that of the
@@ -102,17 +122,58 @@ pub(crate) fn read<'a>(text: &'a str, meta: &'a [u8], offset: u64) -> Option<Row
     Some(RowRecord { text, wraps: head & 1 != 0, offset, spans, span_count, size })
 }
 
+/// How many of the leading cells are one span: they have the same style, and their text gives the same cells again.
+pub(crate) fn span_length(cells: &[Cell]) -> usize {
+    let Some(first) = cells.first() else { return 0 };
+    let mut before = first;
+    for (index, cell) in cells.iter().enumerate().skip(1) {
+        if !style::same_style(first, cell) || would_join(before, cell) {
+            return index;
+        }
+        if !cell.flags.intersects(style::SPACER) {
+            before = cell;
+        }
+    }
+    cells.len()
+}
+
+/// Whether two cells that follow each other would be one if they were printed as one text.
+#[inline]
+fn would_join(before: &Cell, cell: &Cell) -> bool {
+    if before.extra.is_none() && !cluster::is_joining(cell.c) {
+        return false;
+    }
+    let others = before.zerowidth().unwrap_or_default();
+    let last = *others.last().unwrap_or(&before.c);
+    !cell.flags.intersects(style::SPACER)
+        && cluster::may_join(last, cell.c)
+        && cluster::joins(before.c, others, cell.c)
+}
+
 pub(crate) fn push_text(text: &mut String, cells: &[Cell]) {
     cells.iter().for_each(|cell| push_cell(text, cell));
 }
 
 /// Appends the leading cells with the style of the first; returns the others.
-fn push_span<'a>(text: &mut String, first: &Cell, cells: &'a [Cell]) -> &'a [Cell] {
+fn push_span<'a>(text: &mut String, first: &Cell, cells: &'a [Cell], may_join: bool) -> &'a [Cell] {
     let mut rest = cells;
+    let mut before = None;
     loop {
+        let length = rest.len();
         rest = push_ascii(text, first, rest);
+        if rest.len() < length {
+            before = None;
+        }
         match rest.split_first() {
             Some((cell, after)) if style::same_style(first, cell) => {
+                if may_join {
+                    if before.is_some_and(|before| would_join(before, cell)) {
+                        return rest;
+                    }
+                    if !cell.flags.intersects(style::SPACER) {
+                        before = Some(cell);
+                    }
+                }
                 push_cell(text, cell);
                 rest = after;
             }
@@ -223,9 +284,28 @@ fn take_colour(bytes: &mut &[u8], kind: u8) -> Colour {
 }
 
 fn put_style(out: &mut Vec<u8>, cell: &Cell) {
-    let (foreground, background) = (Colour::from(cell.fg), Colour::from(cell.bg));
-    let attributes = style::attributes(cell.flags);
-    let (underline, link) = (cell.underline_color().map(Colour::from), cell.hyperlink());
+    let simple = SimpleStyle { fg: cell.fg, bg: cell.bg, flags: cell.flags };
+    match cell.extra.is_none() {
+        true => put_parts(out, simple, None, None),
+        false => put_parts(out, simple, cell.underline_color().map(Colour::from), cell.hyperlink()),
+    }
+}
+
+/// Appends a span of this many bytes.
+pub(crate) fn put_span(out: &mut Vec<u8>, length: usize, style: SimpleStyle) {
+    put_number(out, length as u64);
+    put_parts(out, style, None, None);
+}
+
+#[inline]
+fn put_parts(
+    out: &mut Vec<u8>,
+    simple: SimpleStyle,
+    underline: Option<Colour>,
+    link: Option<Hyperlink>,
+) {
+    let (foreground, background) = (Colour::from(simple.fg), Colour::from(simple.bg));
+    let attributes = style::attributes(simple.flags);
     let mut head = colour_kind(foreground) | colour_kind(background) << 2;
     head |= if attributes == Attributes::default() { 0 } else { HAS_ATTRIBUTES };
     head |= if underline.is_some() { HAS_UNDERLINE } else { 0 };

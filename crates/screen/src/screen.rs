@@ -1,10 +1,12 @@
 //! The public screen: bytes in, rows out.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use alacritty_terminal::term::cell::Flags;
+use alacritty_terminal::term::cell::{Cell, Flags};
 
+use crate::bulk::{Bypassed, Then};
 use crate::emulator::Emulator;
 use crate::history::{self, History, Line, RowText};
 use crate::modes::Modes;
@@ -15,7 +17,7 @@ use crate::resize;
 use crate::row_record;
 use crate::size::{Cursor, Size};
 use crate::snapshot;
-use crate::style::{Span, Style, same_style};
+use crate::style::{Span, Style};
 use crate::wrap::StyledRow;
 
 /// A terminal's screen and the history above it.
@@ -25,6 +27,20 @@ pub struct Screen {
     emulator: Emulator,
     version: u64,
     failures: u64,
+    /// Lines at the end of a flood that are not parsed yet. The page is blank, and they begin at its top.
+    deferred: Vec<u8>,
+}
+
+/// A chunk that is at least this large may be part of a flood. A smaller one would not be worth it: the deferred lines
+/// are read again with each.
+const FLOOD_BYTES: usize = 256;
+
+/// More than this is not deferred: it is memory that each screen needs.
+const MAX_DEFERRED: usize = 16 << 10;
+
+thread_local! {
+    /// Deferred lines with the chunk that follows them. Per thread, since a server has hundreds of screens.
+    static JOINED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Screen {
@@ -32,20 +48,73 @@ impl Screen {
     #[must_use]
     pub fn new(size: Size) -> Self {
         let size = Size::new(size.rows, size.columns);
-        Self { parser: Parser::new(), emulator: Emulator::new(size), version: 0, failures: 0 }
+        let (parser, emulator) = (Parser::new(), Emulator::new(size));
+        Self { parser, emulator, version: 0, failures: 0, deferred: Vec::new() }
     }
 
     /// Parses output of the program, in chunks of any size.
     pub fn feed(&mut self, bytes: &[u8]) {
+        self.settle();
         let end = self.emulator.base_offset + bytes.len() as u64;
-        self.guarded(|parser, emulator| read(parser, emulator, bytes));
+        self.guarded(|parser, emulator| {
+            read(parser, emulator, bytes, Flood::default());
+        });
         self.emulator.base_offset = end;
         self.emulator.offset = end;
         self.note_change();
     }
 
+    /// The same for output that nobody may look at before more follows: of a flood of lines, those that would stay on
+    /// the screen may be left for later, since most will have scrolled off by then. Call [`Screen::settle`] before
+    /// looking at the screen.
+    pub fn feed_flood(&mut self, bytes: &[u8]) {
+        if bytes.len() < FLOOD_BYTES {
+            return self.feed(bytes);
+        }
+        let end = self.emulator.offset + bytes.len() as u64;
+        let flood = Flood { is_begun: !self.deferred.is_empty(), may_defer: true };
+        let mut joined = JOINED.take();
+        let bytes = match flood.is_begun {
+            true => {
+                joined.clear();
+                joined.extend_from_slice(&self.deferred);
+                joined.extend_from_slice(bytes);
+                &joined
+            }
+            false => bytes,
+        };
+        let mut left = 0;
+        self.guarded(|parser, emulator| left = read(parser, emulator, bytes, flood));
+        self.deferred.clear();
+        self.deferred.extend_from_slice(&bytes[bytes.len() - left..]);
+        JOINED.replace(joined);
+        self.emulator.base_offset = end - left as u64;
+        self.emulator.offset = end;
+        self.note_change();
+    }
+
+    /// Parses what [`Screen::feed_flood`] has left.
+    pub fn settle(&mut self) {
+        if self.deferred.is_empty() {
+            return;
+        }
+        let (bytes, end) = (std::mem::take(&mut self.deferred), self.emulator.offset);
+        self.guarded(|parser, emulator| parser.advance(&bytes, emulator));
+        self.emulator.base_offset = end;
+        self.emulator.offset = end;
+        // It was noted when the lines were fed.
+        self.emulator.changed = false;
+    }
+
+    /// The state that callers see.
+    fn shown(&self) -> &Emulator {
+        debug_assert!(self.deferred.is_empty(), "`settle` comes before looking at a screen");
+        &self.emulator
+    }
+
     /// Changes the size. Lines are wrapped again, and a screen that grows gets rows back from the history.
     pub fn resize(&mut self, size: Size) {
+        self.settle();
         let size = Size::new(size.rows, size.columns);
         if size != self.size() {
             let mut done = false;
@@ -115,6 +184,7 @@ impl Screen {
     /// Sets the offset of the next byte, for a screen that does not start at the beginning of the
     /// output.
     pub fn set_offset(&mut self, offset: u64) {
+        self.settle();
         self.emulator.base_offset = offset;
         self.emulator.offset = offset;
         let row = self.emulator.page.row();
@@ -128,6 +198,7 @@ impl Screen {
     /// that it does not swallow the text that follows.
     pub fn skip_to(&mut self, offset: u64) {
         if offset > self.offset() {
+            self.settle();
             self.parser = Parser::new();
             self.set_offset(offset);
         }
@@ -147,12 +218,13 @@ impl Screen {
     /// The cursor.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
+        let emulator = self.shown();
         Cursor {
-            row: self.emulator.page.row() as u16,
-            column: self.emulator.page.column() as u16,
-            visible: self.emulator.modes.cursor_visible,
-            shape: self.emulator.shape,
-            blinking: self.emulator.blinking,
+            row: emulator.page.row() as u16,
+            column: emulator.page.column() as u16,
+            visible: emulator.modes.cursor_visible,
+            shape: emulator.shape,
+            blinking: emulator.blinking,
         }
     }
 
@@ -190,27 +262,34 @@ impl Screen {
     /// The visible rows as text, without trailing blanks; a row that wraps keeps them.
     #[must_use]
     pub fn rows(&self) -> Vec<String> {
-        (0..self.emulator.page.rows()).map(|row| self.emulator.page.text(row)).collect()
+        let page = &self.shown().page;
+        (0..page.rows()).map(|row| page.text(row)).collect()
     }
 
-    /// One visible row as text; empty if there is no such row.
+    /// One visible row as text, without blanks at its end unless it wraps; empty if there is no such row.
     #[must_use]
     pub fn row(&self, row: u16) -> String {
-        let row = usize::from(row);
-        if row < self.emulator.page.rows() { self.emulator.page.text(row) } else { String::new() }
+        let (page, row) = (&self.shown().page, usize::from(row));
+        if row < page.rows() { page.text(row) } else { String::new() }
     }
 
     /// Whether the terminal wrapped a row: its line continues in the next row.
     #[must_use]
     pub fn wraps(&self, row: u16) -> bool {
-        usize::from(row) < self.emulator.page.rows() && self.emulator.page.wraps(usize::from(row))
+        let (page, row) = (&self.shown().page, usize::from(row));
+        row < page.rows() && page.wraps(row)
     }
 
     /// One visible row with its styles; empty if there is no such row.
     #[must_use]
     pub fn styled_row(&self, row: u16) -> StyledRow {
-        let (page, row) = (&self.emulator.page, usize::from(row));
+        let (page, row) = (&self.shown().page, usize::from(row));
         if row < page.rows() { styled(page, row) } else { StyledRow::default() }
+    }
+
+    /// The cells of a visible row up to the last that is not blank.
+    pub(crate) fn visible_cells(&self, row: u16) -> &[Cell] {
+        self.emulator.page.visible_cells(usize::from(row))
     }
 
     /// The rows above the screen.
@@ -225,13 +304,15 @@ impl Screen {
     }
 
     /// All lines from number `from` on, oldest first: the history, the main screen, and the alternate
-    /// screen if it is shown. Rows that the terminal wrapped are one line. Lines still on the screen have
-    /// the numbers that they will have in the history.
+    /// screen if it is shown. Rows that the terminal wrapped are one line; a very long line comes in several
+    /// parts with the same number. Lines still on the screen have the numbers that they will have in the
+    /// history.
     pub fn lines(&self, from: u64) -> impl Iterator<Item = Line<'_>> {
-        let history = &self.emulator.history;
+        let emulator = self.shown();
+        let history = &emulator.history;
         let first = history.next_line() - u64::from(history.is_open());
-        let main = self.emulator.main();
-        let alternate = self.emulator.hidden_main.is_some().then_some(&self.emulator.page);
+        let main = emulator.main();
+        let alternate = emulator.hidden_main.is_some().then_some(&emulator.page);
         let after_main = first + line_count(main);
         let screen = screen_rows(main, first)
             .chain(alternate.into_iter().flat_map(move |page| screen_rows(page, after_main)));
@@ -252,7 +333,13 @@ impl Screen {
     /// the snapshot, so that the bytes from [`Screen::offset`] on can follow it.
     #[must_use]
     pub fn snapshot(&self) -> Vec<u8> {
-        [snapshot::snapshot(&self.emulator), self.parser.pending()].concat()
+        [snapshot::snapshot(self.shown()), self.parser.pending()].concat()
+    }
+
+    /// Answers queries for checksums of the screen (DECRQCRA). Only tests use it: a program could read what others
+    /// have printed.
+    pub fn answer_checksums(&mut self) {
+        self.emulator.checksums = true;
     }
 
     /// Replies to the program's queries, to be written to it.
@@ -266,22 +353,53 @@ impl Screen {
     }
 }
 
-/// Parses a chunk; many plain lines are processed in bulk.
-fn read(parser: &mut Parser, emulator: &mut Emulator, bytes: &[u8]) {
+/// How a chunk relates to a flood of lines.
+#[derive(Debug, Clone, Copy, Default)]
+struct Flood {
+    /// The page is blank, and the chunk begins with what it would show.
+    is_begun: bool,
+    /// Lines that would stay on the screen may be left.
+    may_defer: bool,
+}
+
+/// Parses a chunk; floods of lines bypass the grid. Returns the number of bytes at the end that are left; then the
+/// page is blank, and they begin at its top.
+fn read(parser: &mut Parser, emulator: &mut Emulator, bytes: &[u8], flood: Flood) -> usize {
+    let (mut rest, mut is_blank, mut may_bypass) = (bytes, flood.is_begun, true);
     // A chunk usually begins inside a line.
-    let (head, rest) = match memchr::memchr(b'\n', bytes) {
-        Some(end) => bytes.split_at(end + 1),
-        None => (bytes, &[][..]),
-    };
-    let mut rest = rest;
-    parser.advance(head, emulator);
-    emulator.base_offset += head.len() as u64;
-    if parser.is_ground() {
-        let used = emulator.feed_plain_lines(rest);
-        emulator.base_offset += used as u64;
-        rest = &rest[used..];
+    let mut parsed = if is_blank { 0 } else { line_end(rest) };
+    loop {
+        let (now, after) = rest.split_at(parsed);
+        parser.advance(now, emulator);
+        emulator.base_offset += now.len() as u64;
+        rest = after;
+        is_blank &= now.is_empty();
+        if rest.is_empty() {
+            return 0;
+        }
+        parsed = rest.len();
+        if may_bypass && (is_blank || parser.is_ground() && emulator.can_bypass_grid()) {
+            let Bypassed { used, kept, then } = emulator.bypass_grid(rest, is_blank);
+            emulator.base_offset += used as u64;
+            rest = &rest[used..];
+            is_blank |= used > 0;
+            match then {
+                Then::End if is_blank && flood.may_defer && rest.len() <= MAX_DEFERRED => {
+                    return rest.len();
+                }
+                Then::End => parsed = rest.len(),
+                Then::More if used > 0 => parsed = 0,
+                Then::More | Then::Unsupported => parsed = kept + line_end(&rest[kept..]),
+            }
+            // Where it did not pay off, it is not tried again in the same chunk.
+            may_bypass = used > 0;
+        }
     }
-    parser.advance(rest, emulator);
+}
+
+/// The number of bytes up to the end of the first line.
+fn line_end(bytes: &[u8]) -> usize {
+    memchr::memchr(b'\n', bytes).map_or(bytes.len(), |end| end + 1)
 }
 
 /// Lines that end on a page, without its trailing blank rows.
@@ -305,7 +423,7 @@ pub(crate) fn styled(page: &Page, row: usize) -> StyledRow {
     let mut rest = page.visible_cells(row);
     let mut spans = Vec::new();
     while let Some(first) = rest.first() {
-        let length = rest.iter().position(|cell| !same_style(first, cell)).unwrap_or(rest.len());
+        let length = row_record::span_length(rest);
         let mut text = String::new();
         row_record::push_text(&mut text, &rest[..length]);
         // Not part of the line's text, but a column of its row.

@@ -4,35 +4,40 @@ use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::{Color, Rgb};
 
 use crate::parser::Csi;
-use crate::style::{DEFAULT_BACKGROUND, DEFAULT_FOREGROUND};
+use crate::style::{
+    BLINK, DASHED_UNDERLINE, DEFAULT_BACKGROUND, DEFAULT_FOREGROUND, DOTTED_UNDERLINE, OVERLINE,
+    PROTECTED, UNDERLINES,
+};
 
 /// Applies one SGR sequence to the template for printed cells.
 pub(crate) fn apply(template: &mut Cell, sequence: &Csi) {
-    let parameters: Vec<(u16, bool)> = sequence.all().collect();
-    let mut rest = parameters.as_slice();
-    while let Some((&(value, _), after)) = rest.split_first() {
+    let (values, mut at) = (sequence.values(), 0);
+    while let Some(&value) = values.get(at) {
         // Values after colons belong to this one.
-        let joined = after.iter().take_while(|(_, joined)| *joined).count();
-        let (sub, next) = after.split_at(joined);
-        let used = apply_one(template, value, sub, next);
-        rest = &next[used..];
+        let (sub, next) = values[at + 1..].split_at(sequence.joined_from(at + 1));
+        at += 1 + sub.len() + apply_one(template, value, sub, next);
     }
 }
 
 /// Applies one parameter; returns how many of the following ones it used.
-fn apply_one(cell: &mut Cell, value: u16, sub: &[(u16, bool)], next: &[(u16, bool)]) -> usize {
+fn apply_one(cell: &mut Cell, value: u16, sub: &[u16], next: &[u16]) -> usize {
     match value {
         0 => {
-            let link = cell.hyperlink();
-            *cell = Cell::default();
-            if link.is_some() {
-                cell.set_hyperlink(link); // Only OSC 8 ends a link.
+            (cell.fg, cell.bg) = (DEFAULT_FOREGROUND, DEFAULT_BACKGROUND);
+            cell.flags = cell.flags.intersection(PROTECTED);
+            if cell.extra.is_some() {
+                let link = cell.hyperlink();
+                cell.extra = None;
+                if link.is_some() {
+                    cell.set_hyperlink(link); // Only OSC 8 ends a link.
+                }
             }
         }
         1 => cell.flags.insert(Flags::BOLD),
         2 => cell.flags.insert(Flags::DIM),
         3 => cell.flags.insert(Flags::ITALIC),
-        4 => underline(cell, sub.first().map_or(1, |(kind, _)| *kind)),
+        4 => underline(cell, sub.first().map_or(1, |kind| *kind)),
+        5 | 6 => cell.flags.insert(BLINK),
         7 => cell.flags.insert(Flags::INVERSE),
         8 => cell.flags.insert(Flags::HIDDEN),
         9 => cell.flags.insert(Flags::STRIKEOUT),
@@ -40,6 +45,7 @@ fn apply_one(cell: &mut Cell, value: u16, sub: &[(u16, bool)], next: &[(u16, boo
         22 => cell.flags.remove(Flags::BOLD | Flags::DIM),
         23 => cell.flags.remove(Flags::ITALIC),
         24 => underline(cell, 0),
+        25 => cell.flags.remove(BLINK),
         27 => cell.flags.remove(Flags::INVERSE),
         28 => cell.flags.remove(Flags::HIDDEN),
         29 => cell.flags.remove(Flags::STRIKEOUT),
@@ -49,6 +55,8 @@ fn apply_one(cell: &mut Cell, value: u16, sub: &[(u16, bool)], next: &[(u16, boo
         49 => cell.bg = DEFAULT_BACKGROUND,
         90..=97 => cell.fg = Color::Indexed((value - 90 + 8) as u8),
         100..=107 => cell.bg = Color::Indexed((value - 100 + 8) as u8),
+        53 => cell.flags.insert(OVERLINE),
+        55 => cell.flags.remove(OVERLINE),
         59 => cell.set_underline_color(None),
         38 | 48 | 58 => {
             let (colour, used) = extended(sub, next);
@@ -66,23 +74,22 @@ fn apply_one(cell: &mut Cell, value: u16, sub: &[(u16, bool)], next: &[(u16, boo
 }
 
 fn underline(cell: &mut Cell, kind: u16) {
-    cell.flags.remove(Flags::ALL_UNDERLINES);
+    cell.flags.remove(UNDERLINES);
     cell.flags.insert(match kind {
         0 => return,
         2 => Flags::DOUBLE_UNDERLINE,
         3 => Flags::UNDERCURL,
-        4 => Flags::DOTTED_UNDERLINE,
-        5 => Flags::DASHED_UNDERLINE,
+        4 => DOTTED_UNDERLINE,
+        5 => DASHED_UNDERLINE,
         _ => Flags::UNDERLINE,
     });
 }
 
 /// An indexed or RGB colour, with colons (`38:2::r:g:b`, `38:2:r:g:b`, `38:5:n`) or with semicolons; and
 /// how many of the following parameters it used.
-fn extended(sub: &[(u16, bool)], next: &[(u16, bool)]) -> (Option<Color>, usize) {
-    let values = |list: &[(u16, bool)]| list.iter().map(|(value, _)| *value).collect::<Vec<_>>();
+fn extended(sub: &[u16], next: &[u16]) -> (Option<Color>, usize) {
     if !sub.is_empty() {
-        let colour = match *values(sub) {
+        let colour = match *sub {
             [2, _, r, g, b, ..] | [2, r, g, b] => rgb(r, g, b),
             [5, index, ..] => indexed(index),
             _ => None,
@@ -90,8 +97,8 @@ fn extended(sub: &[(u16, bool)], next: &[(u16, bool)]) -> (Option<Color>, usize)
         return (colour, 0);
     }
     // No program uses the mixed form `38;2:r:g:b`.
-    match *values(&next[..next.len().min(4)]) {
-        [2, r, g, b] => (rgb(r, g, b), 4),
+    match *next {
+        [2, r, g, b, ..] => (rgb(r, g, b), 4),
         [5, index, ..] => (indexed(index), 2),
         _ => (None, next.len().min(1)),
     }
@@ -109,21 +116,29 @@ fn indexed(index: u16) -> Option<Color> {
 /// The SGR parameters that set this style, starting from the default.
 pub(crate) fn parameters(cell: &Cell) -> String {
     use std::fmt::Write as _;
-    const FLAGS: [(Flags, &str); 11] = [
+    const FLAGS: [(Flags, &str); 8] = [
         (Flags::BOLD, "1"),
         (Flags::DIM, "2"),
         (Flags::ITALIC, "3"),
-        (Flags::UNDERLINE, "4"),
+        (BLINK, "5"),
         (Flags::INVERSE, "7"),
         (Flags::HIDDEN, "8"),
         (Flags::STRIKEOUT, "9"),
+        (OVERLINE, "53"),
+    ];
+    const KINDS: [(Flags, &str); 5] = [
+        (Flags::UNDERLINE, "4"),
         (Flags::DOUBLE_UNDERLINE, "4:2"),
         (Flags::UNDERCURL, "4:3"),
-        (Flags::DOTTED_UNDERLINE, "4:4"),
-        (Flags::DASHED_UNDERLINE, "4:5"),
+        (DOTTED_UNDERLINE, "4:4"),
+        (DASHED_UNDERLINE, "4:5"),
     ];
     let mut text = String::from("0");
     for (_, code) in FLAGS.iter().filter(|(flag, _)| cell.flags.contains(*flag)) {
+        let _ = write!(text, ";{code}");
+    }
+    let underline = cell.flags.intersection(UNDERLINES);
+    for (_, code) in KINDS.iter().filter(|(kind, _)| underline == *kind) {
         let _ = write!(text, ";{code}");
     }
     let mut colour = |code: u8, colour: Color| {

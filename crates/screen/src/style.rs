@@ -45,6 +45,10 @@ impl Attributes {
     pub const DOTTED_UNDERLINE: Self = Self(1 << 9);
     /// Underlined with dashes.
     pub const DASHED_UNDERLINE: Self = Self(1 << 10);
+    /// Blinking.
+    pub const BLINK: Self = Self(1 << 11);
+    /// With a line above.
+    pub const OVERLINE: Self = Self(1 << 12);
 
     /// Whether all of `other` are set.
     #[must_use]
@@ -101,19 +105,34 @@ pub struct Span {
     pub style: Style,
 }
 
-/// The attributes and alacritty's flags for them.
-const ATTRIBUTES: [(Attributes, Flags); 11] = [
-    (Attributes::BOLD, Flags::BOLD),
-    (Attributes::DIM, Flags::DIM),
-    (Attributes::ITALIC, Flags::ITALIC),
-    (Attributes::UNDERLINE, Flags::UNDERLINE),
-    (Attributes::INVERSE, Flags::INVERSE),
-    (Attributes::HIDDEN, Flags::HIDDEN),
-    (Attributes::STRIKEOUT, Flags::STRIKEOUT),
-    (Attributes::DOUBLE_UNDERLINE, Flags::DOUBLE_UNDERLINE),
-    (Attributes::CURLY_UNDERLINE, Flags::UNDERCURL),
-    (Attributes::DOTTED_UNDERLINE, Flags::DOTTED_UNDERLINE),
-    (Attributes::DASHED_UNDERLINE, Flags::DASHED_UNDERLINE),
+// alacritty's flags have sixteen bits, one of them free, and five of them are kinds of underline, of which a cell has
+// at most one. Here three bits tell these kinds apart, and the others have a meaning that alacritty does not know.
+
+/// The bits of the kind of underline.
+pub(crate) const UNDERLINES: Flags =
+    Flags::UNDERLINE.union(Flags::DOUBLE_UNDERLINE).union(Flags::UNDERCURL);
+pub(crate) const DOTTED_UNDERLINE: Flags = Flags::UNDERLINE.union(Flags::DOUBLE_UNDERLINE);
+pub(crate) const DASHED_UNDERLINE: Flags = Flags::UNDERLINE.union(Flags::UNDERCURL);
+pub(crate) const BLINK: Flags = Flags::DOTTED_UNDERLINE;
+pub(crate) const OVERLINE: Flags = Flags::DASHED_UNDERLINE;
+/// Selective erasing leaves the cell alone (DECSCA, SPA).
+pub(crate) const PROTECTED: Flags = Flags::from_bits_retain(1 << 15);
+
+/// The attributes and their flags, and the bits that they are compared in.
+const ATTRIBUTES: [(Attributes, Flags, Flags); 13] = [
+    (Attributes::BOLD, Flags::BOLD, Flags::BOLD),
+    (Attributes::DIM, Flags::DIM, Flags::DIM),
+    (Attributes::ITALIC, Flags::ITALIC, Flags::ITALIC),
+    (Attributes::UNDERLINE, Flags::UNDERLINE, UNDERLINES),
+    (Attributes::INVERSE, Flags::INVERSE, Flags::INVERSE),
+    (Attributes::HIDDEN, Flags::HIDDEN, Flags::HIDDEN),
+    (Attributes::STRIKEOUT, Flags::STRIKEOUT, Flags::STRIKEOUT),
+    (Attributes::DOUBLE_UNDERLINE, Flags::DOUBLE_UNDERLINE, UNDERLINES),
+    (Attributes::CURLY_UNDERLINE, Flags::UNDERCURL, UNDERLINES),
+    (Attributes::DOTTED_UNDERLINE, DOTTED_UNDERLINE, UNDERLINES),
+    (Attributes::DASHED_UNDERLINE, DASHED_UNDERLINE, UNDERLINES),
+    (Attributes::BLINK, BLINK, BLINK),
+    (Attributes::OVERLINE, OVERLINE, OVERLINE),
 ];
 
 /// Flags of a cell that describe its position, not its style.
@@ -133,15 +152,15 @@ pub(crate) fn attributes(flags: Flags) -> Attributes {
         return Attributes::default();
     }
     let mut bits = 0;
-    for (attribute, flag) in ATTRIBUTES {
-        bits |= u16::from(flags.contains(flag)) * attribute.0;
+    for (attribute, flag, mask) in ATTRIBUTES {
+        bits |= u16::from(flags.intersection(mask) == flag) * attribute.0;
     }
     Attributes(bits)
 }
 
 pub(crate) fn flags(attributes: Attributes) -> Flags {
-    let set = ATTRIBUTES.iter().filter(|(attribute, _)| attributes.contains(*attribute));
-    set.fold(Flags::empty(), |all, (_, flag)| all | *flag)
+    let set = ATTRIBUTES.iter().filter(|(attribute, ..)| attributes.contains(*attribute));
+    set.fold(Flags::empty(), |all, (_, flag, _)| all | *flag)
 }
 
 impl From<Color> for Colour {
@@ -191,12 +210,46 @@ fn same_extra(a: &Cell, b: &Cell) -> bool {
     a.underline_color() == b.underline_color() && a.hyperlink() == b.hyperlink()
 }
 
+/// The style of a cell without a link and without another colour for its underline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SimpleStyle {
+    pub(crate) fg: Color,
+    pub(crate) bg: Color,
+    pub(crate) flags: Flags,
+}
+
+impl SimpleStyle {
+    pub(crate) const PLAIN: Self =
+        Self { fg: DEFAULT_FOREGROUND, bg: DEFAULT_BACKGROUND, flags: Flags::empty() };
+
+    /// The style of a template; `None` if it is not a simple one.
+    pub(crate) fn of(template: &Cell) -> Option<Self> {
+        let Cell { fg, bg, flags, .. } = *template;
+        template.extra.is_none().then_some(Self { fg, bg, flags })
+    }
+
+    /// A template with this style.
+    pub(crate) fn template(self) -> Cell {
+        Cell { fg: self.fg, bg: self.bg, flags: self.flags, ..Cell::default() }
+    }
+
+    /// Whether a blank with this style is visible.
+    pub(crate) fn shows_blanks(self) -> bool {
+        self.bg != DEFAULT_BACKGROUND || self.flags.intersects(SEEN_ON_BLANKS)
+    }
+}
+
+/// Attributes that are visible without a character.
+const SEEN_ON_BLANKS: Flags =
+    UNDERLINES.union(OVERLINE).union(Flags::INVERSE).union(Flags::STRIKEOUT);
+
 /// Whether a cell is blank: no character, and the default background.
 #[inline]
 pub(crate) fn is_blank(cell: &Cell) -> bool {
-    const SEEN: Flags = Flags::ALL_UNDERLINES.union(Flags::INVERSE).union(Flags::STRIKEOUT);
     cell.c == ' '
         && cell.bg == DEFAULT_BACKGROUND
-        && !cell.flags.intersects(SEEN.union(Flags::WIDE_CHAR_SPACER))
-        && cell.extra.is_none()
+        && !cell.flags.intersects(SEEN_ON_BLANKS.union(Flags::WIDE_CHAR_SPACER))
+        // What is left of a mark, a link or the colour of an underline may be nothing.
+        && (cell.extra.is_none()
+            || (cell.zerowidth().is_none_or(<[char]>::is_empty) && cell.hyperlink().is_none()))
 }

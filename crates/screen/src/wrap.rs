@@ -1,7 +1,6 @@
 //! Wraps lines into rows of a given width.
 
-use unicode_width::UnicodeWidthChar;
-
+use crate::cluster::clusters;
 use crate::style::Span;
 
 /// One row of text as spans of one style each.
@@ -20,41 +19,33 @@ impl StyledRow {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 
-    fn push(&mut self, character: char, span: &Span) {
+    /// Appends the cells `text` of a span, to the last span of this row if that is the same.
+    fn push(&mut self, text: &str, span: &Span, is_same: bool) {
         match self.spans.last_mut() {
-            Some(last) if last.style == span.style => last.text.push(character),
-            _ => self.spans.push(Span { text: character.into(), style: span.style.clone() }),
+            Some(last) if is_same => last.text.push_str(text),
+            _ => self.spans.push(Span { text: text.into(), style: span.style.clone() }),
         }
     }
 }
 
-/// The width of a character in columns: 0, 1 or 2.
-pub(crate) fn width(character: char) -> usize {
-    character.width().unwrap_or(0)
-}
-
-/// Wraps one line, given as its old rows, into rows of at most `columns`.
+/// Wraps one line, given as its old rows, into rows of at most `columns`. Spans are never merged: where two cells
+/// would join if they were one text, a span ends.
 pub(crate) fn wrap(line: &[StyledRow], columns: usize) -> Vec<StyledRow> {
-    let mut rows = vec![StyledRow::default()];
-    let mut column = 0;
+    let mut rows = Vec::new();
+    let (mut row, mut column) = (StyledRow::default(), 0);
     for span in line.iter().flat_map(|row| &row.spans) {
-        for character in span.text.chars() {
-            let width = width(character);
+        let mut is_same = false;
+        for (text, width) in clusters(&span.text) {
             if column + width > columns {
-                if let Some(row) = rows.last_mut() {
-                    row.wraps = true;
-                }
-                rows.push(StyledRow::default());
-                column = 0;
+                rows.push(StyledRow { wraps: true, ..std::mem::take(&mut row) });
+                (column, is_same) = (0, false);
             }
             column += width;
-            if let Some(row) = rows.last_mut() {
-                row.push(character, span);
-            }
+            row.push(text, span, is_same);
+            is_same = true;
         }
     }
-    if let (Some(row), Some(last)) = (rows.last_mut(), line.last()) {
-        row.wraps = last.wraps;
-    }
+    row.wraps = line.last().is_some_and(|last| last.wraps);
+    rows.push(row);
     rows
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Two digits a byte.
+/// Encodes each byte as two digits.
 pub fn encode(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         // Writing into a String cannot fail.
@@ -11,7 +11,7 @@ pub fn encode(bytes: &[u8]) -> String {
     })
 }
 
-/// The bytes of exactly `N * 2` hexadecimal digits.
+/// Decodes exactly `N * 2` hexadecimal digits.
 pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != N * 2 {
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_and_back() {
+    fn encodes_and_decodes() {
         assert_eq!(encode(&[0, 0x1f, 0xff]), "001fff");
         assert_eq!(decode::<3>("001Fff"), Some([0, 0x1f, 0xff]));
         assert_eq!(decode::<3>("001ff"), None);

@@ -1,6 +1,7 @@
-//! Where a project's state is kept: its key and folders, files that no other user can have written,
-//! state files that are replaced whole, and room on the disk for them. It knows the limits that all
-//! parts of a server share, and nothing of processes, agents, tools or the network.
+//! A project's state on disk: its key and folders, private files that no other user can have
+//! written, state files that are replaced atomically, and a reserve of disk space for them. It
+//! also holds the limits that all parts of a server share. It knows nothing about processes,
+//! agents, tools or the network.
 
 pub mod clock;
 pub mod hex;

@@ -1,6 +1,6 @@
-//! Folders and files that nobody else can have put there: a folder is used only where it is ours and
-//! closed to others; a file in it is opened without following a link and without waiting, and read up
-//! to a bound.
+//! Private folders and files, which no other user can have created: a folder is used only if we
+//! own it and others have no access; a file in it is opened without following a link and
+//! without blocking, and read up to a limit.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
@@ -12,22 +12,22 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, renameat, statat, unlinkat};
 use thiserror::Error;
 
-/// What is made here is for its owner.
-const OWNERS: Mode = Mode::RUSR.union(Mode::WUSR);
+/// The mode of new files: only the owner has access.
+const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Rights of anybody but the owner.
+/// Permissions of anybody but the owner.
 const OF_OTHERS: u32 = 0o077;
 
-/// The largest file of settings that is read: far more than a person writes.
+/// The largest settings file that is read: far more than a person writes.
 const SETTINGS_BYTES: u64 = 1 << 20;
 
-/// Why a folder or a file is left alone.
+/// Why a folder or a file is not used.
 #[derive(Debug, Error)]
 pub enum Refusal {
-    /// The file system said no.
+    /// A file operation failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Somebody else can have made it, or changed it.
+    /// Another user may have created or changed it.
     #[error("{0}")]
     NotOurs(&'static str),
 }
@@ -54,8 +54,8 @@ impl From<Refusal> for io::Error {
     }
 }
 
-/// A folder that was ours alone when it was opened. Whatever its path leads to by now, what is done
-/// here is done in that folder.
+/// A folder that was private when it was opened. All operations apply to that folder, even if
+/// its path leads elsewhere by now.
 #[derive(Debug)]
 pub struct PrivateDir {
     path: PathBuf,
@@ -63,7 +63,7 @@ pub struct PrivateDir {
 }
 
 impl PrivateDir {
-    /// Opens a folder to look into it: only if it is there, ours, and closed to others.
+    /// Opens a folder for reading, if it exists, is ours, and others have no access.
     pub fn open(path: &Path) -> Result<Self, Refusal> {
         let (opened, mode) = Self::open_own(path, OFlags::NOFOLLOW)?;
         match mode & OF_OTHERS {
@@ -72,20 +72,20 @@ impl PrivateDir {
         }
     }
 
-    /// Opens a folder of ours to write into it. One that was opened to others meanwhile is closed
-    /// again: what is known must be written down.
+    /// Opens a folder of ours for writing. If others have gained access to it, that access
+    /// is removed: refusing to write would lose state.
     pub fn open_to_write(path: &Path) -> Result<Self, Refusal> {
         Self::close(Self::open_own(path, OFlags::NOFOLLOW)?)
     }
 
-    /// Makes a folder if need be, and closes it to others where it is ours and open.
+    /// Creates a folder if necessary, and removes the access of others if it is ours.
     pub fn make(path: &Path) -> Result<Self, Refusal> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         Self::open_to_write(path)
     }
 
-    /// The same for a folder that a person may have moved elsewhere and left a link to. The link must
-    /// be the person's own.
+    /// Does the same for a folder that the user may have moved and replaced with a link.
+    /// The user must own the link.
     pub(crate) fn make_behind_own_link(path: &Path) -> Result<Self, Refusal> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         let found = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -102,16 +102,16 @@ impl PrivateDir {
         Ok(opened)
     }
 
-    /// A folder of ours and its mode.
+    /// Opens a folder of ours; returns it with its mode.
     fn open_own(path: &Path, flags: OFlags) -> Result<(Self, u32), Refusal> {
         let flags = flags | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = match openat(CWD, path, flags, Mode::empty()) {
             Ok(folder) => File::from(folder),
-            // Linux says the first of a link, and the second of a file.
+            // Linux returns the first for a link, and the second for a file.
             Err(rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR) => {
                 return Err(Refusal::NotOurs("it is a link or a file"));
             }
-            // It may be ours to open or not; whose it is says more.
+            // The owner explains more than the missing permission.
             Err(rustix::io::Errno::ACCESS) if is_foreign(path) => {
                 return Err(Refusal::NotOurs("another user owns it"));
             }
@@ -124,7 +124,7 @@ impl PrivateDir {
         Ok((Self { path: path.to_owned(), folder }, meta.mode()))
     }
 
-    /// Its path when it was opened.
+    /// The path at which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -134,10 +134,12 @@ impl PrivateDir {
         let entries = Dir::read_from(&self.folder)?;
         let name =
             |entry: rustix::fs::DirEntry| OsString::from_vec(entry.file_name().to_bytes().to_vec());
-        entries.map(|entry| Ok(name(entry?))).collect()
+        let is_inside = |name: &OsString| name != "." && name != "..";
+        let names = entries.map(|entry| Ok(name(entry?)));
+        names.filter(|name| name.as_ref().map_or(true, is_inside)).collect()
     }
 
-    /// Reads a regular file of ours with at most so many bytes.
+    /// Reads a regular file of ours with at most `most` bytes.
     pub fn read(&self, name: &str, most: u64) -> Result<Vec<u8>, Refusal> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match openat(&self.folder, name, flags, Mode::empty()) {
@@ -149,16 +151,16 @@ impl PrivateDir {
         read_at_most(&file, most)
     }
 
-    /// Opens a file to lock it; makes it where there is none.
+    /// Opens a file to lock it; creates it if necessary.
     pub fn lock_file(&self, name: &str) -> Result<File, Refusal> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(openat(&self.folder, name, flags, OWNERS)?);
+        let file = File::from(openat(&self.folder, name, flags, OWNER_ONLY)?);
         check_own_file(&file)?;
         Ok(file)
     }
 
-    /// Replaces a file's content in one step; it is on the disk when this returns.
+    /// Replaces a file's content atomically; it is on disk when this returns.
     pub fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
         write_in(&self.folder, name, content)
     }
@@ -169,15 +171,15 @@ impl PrivateDir {
     }
 }
 
-/// Replaces the content of a file in an open folder in one step. What stands in its place, or in that
-/// of its new content, is never written through.
+/// Replaces the content of a file in an open folder atomically. Never writes through a link,
+/// neither at the file's name nor at the temporary name.
 pub(crate) fn write_in(folder: &File, name: &str, content: &[u8]) -> io::Result<()> {
     let new = format!("{name}.{}.new", std::process::id());
-    // A process with our id may have died here before.
+    // An earlier process with our id may have died here.
     let _ = unlinkat(folder, new.as_str(), AtFlags::empty());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let written = (|| {
-        let mut file = File::from(openat(folder, new.as_str(), flags, OWNERS)?);
+        let mut file = File::from(openat(folder, new.as_str(), flags, OWNER_ONLY)?);
         file.write_all(content)?;
         file.sync_all()?;
         renameat(folder, new.as_str(), folder, name)?;
@@ -189,8 +191,8 @@ pub(crate) fn write_in(folder: &File, name: &str, content: &[u8]) -> io::Result<
     written
 }
 
-/// Reads a secret that only we can have written and only we can read. A link to it will do: whoever
-/// made the link could have named the file as well.
+/// Reads a secret that only we can have written and only we can read. It may be behind a link:
+/// whoever made the link could have given the file's path instead.
 pub fn read_secret(path: &Path, most: u64) -> Result<(Vec<u8>, u32), Refusal> {
     let file = open_without_waiting(path)?;
     check_own_file(&file)?;
@@ -198,26 +200,35 @@ pub fn read_secret(path: &Path, most: u64) -> Result<(Vec<u8>, u32), Refusal> {
     Ok((read_at_most(&file, most)?, mode))
 }
 
-/// Reads a file of the person's settings: a regular one, ours or the administrator's, that not
-/// everybody may write. It may lie behind a link, as those of some systems do.
+/// Reads a settings file: a regular file, owned by us or root, and not world-writable. It may
+/// be behind a link, as on some systems.
 pub fn read_settings(path: &Path) -> Result<String, Refusal> {
-    const OF_ALL: u32 = 0o002;
+    const WORLD_WRITABLE: u32 = 0o002;
     let file = open_without_waiting(path)?;
     let meta = file.metadata()?;
     if !meta.is_file() {
-        return Err(Refusal::NotOurs("it is no regular file"));
+        return Err(Refusal::NotOurs("it is not a regular file"));
     }
     if meta.uid() != own_uid() && meta.uid() != 0 {
         return Err(Refusal::NotOurs("another user owns it; settings must be your own"));
     }
-    if meta.mode() & OF_ALL != 0 {
-        return Err(Refusal::NotOurs("everybody may write it; `chmod o-w` closes it"));
+    if meta.mode() & WORLD_WRITABLE != 0 {
+        return Err(Refusal::NotOurs("everybody may write to it; run `chmod o-w` on it"));
     }
     let bytes = read_at_most(&file, SETTINGS_BYTES)?;
     String::from_utf8(bytes).map_err(|_| Refusal::NotOurs("it is not UTF-8 text"))
 }
 
-/// Whether there is something at a path, and it is not ours.
+/// Reads a regular file of at most `most` bytes, whoever owns it; links are followed.
+pub fn read_regular(path: &Path, most: u64) -> Result<Vec<u8>, Refusal> {
+    let file = open_without_waiting(path)?;
+    match file.metadata()?.is_file() {
+        true => read_at_most(&file, most),
+        false => Err(Refusal::NotOurs("it is not a regular file")),
+    }
+}
+
+/// Whether something exists at a path and another user owns it.
 fn is_foreign(path: &Path) -> bool {
     statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|found| found.st_uid != own_uid())
 }
@@ -235,7 +246,7 @@ fn open_without_waiting(path: &Path) -> Result<File, Refusal> {
 fn check_own_file(file: &File) -> Result<(), Refusal> {
     let meta = file.metadata()?;
     if !meta.is_file() {
-        return Err(Refusal::NotOurs("it is no regular file"));
+        return Err(Refusal::NotOurs("it is not a regular file"));
     }
     if meta.uid() != own_uid() {
         return Err(Refusal::NotOurs("another user owns it"));
@@ -247,7 +258,7 @@ fn read_at_most(file: &File, most: u64) -> Result<Vec<u8>, Refusal> {
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
-        return Err(Refusal::NotOurs("it is larger than such a file can be"));
+        return Err(Refusal::NotOurs("it is too large"));
     }
     Ok(bytes)
 }
@@ -263,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_folder_of_our_own_that_is_closed_to_others_is_looked_into() {
+    fn only_a_private_folder_is_opened() {
         let top = tempfile::tempdir().unwrap();
         let folder = top.path().join("own");
         assert!(PrivateDir::open(&folder).unwrap_err().is_absence());
@@ -290,15 +301,15 @@ mod tests {
         let folder = PrivateDir::make(top.path()).unwrap();
         folder.write("a", b"abc").unwrap();
         assert_eq!(folder.read("a", 3).unwrap(), b"abc");
-        assert_eq!(refused(folder.read("a", 2)), "it is larger than such a file can be");
+        assert_eq!(refused(folder.read("a", 2)), "it is too large");
         symlink("a", top.path().join("link")).unwrap();
         assert_eq!(refused(folder.read("link", 9)), "it is a link");
         assert!(folder.lock_file("link").is_err());
-        // Nobody writes into this pipe: to open it as a file would wait for ever.
+        // Nobody writes into this pipe: opening it as a file would block forever.
         let pipe = top.path().join("pipe");
         rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
-        assert_eq!(refused(folder.read("pipe", 9)), "it is no regular file");
-        assert!(refused(read_settings(&pipe)).contains("no regular file"));
+        assert_eq!(refused(folder.read("pipe", 9)), "it is not a regular file");
+        assert!(refused(read_settings(&pipe)).contains("not a regular file"));
         let victim = top.path().join("victim");
         std::fs::write(&victim, "kept").unwrap();
         let new = format!("b.{}.new", std::process::id());
@@ -310,13 +321,13 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_everybody_may_write_are_not_read() {
+    fn world_writable_settings_are_not_read() {
         let top = tempfile::tempdir().unwrap();
         let file = top.path().join("config.toml");
         std::fs::write(&file, "a = 1").unwrap();
         assert_eq!(read_settings(&file).unwrap(), "a = 1");
         std::fs::set_permissions(&file, PermissionsExt::from_mode(0o666)).unwrap();
-        assert!(refused(read_settings(&file)).contains("everybody may write it"));
+        assert!(refused(read_settings(&file)).contains("everybody may write to it"));
         assert!(read_settings(&top.path().join("none")).unwrap_err().is_absence());
     }
 }

@@ -1,4 +1,4 @@
-//! Which project a folder belongs to, and the short key that stands for it.
+//! Which project a folder belongs to, and the short key that identifies it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use crate::hex;
 /// The file that makes a folder a project.
 pub const PROJECT_FILE: &str = "patterm.toml";
 
-/// Bytes of the path's hash in a key: 64 bits tell all projects of one user apart.
+/// Bytes of the path's hash in a key: 64 bits distinguish all projects of one user.
 const KEY_BYTES: usize = 8;
 
 /// A project: a folder, by its canonical path.
@@ -23,8 +23,8 @@ pub struct Project {
 }
 
 impl Project {
-    /// The project that `folder` lies in: the nearest ancestor with a `patterm.toml`, else with a
-    /// Git repository, else the folder itself.
+    /// The project that contains `folder`: the nearest ancestor with a `patterm.toml`, else
+    /// with a Git repository, else the folder itself.
     pub fn of(folder: &Path) -> io::Result<Self> {
         let folder = folder.canonicalize()?;
         let declared = folder.ancestors().find(|folder| folder.join(PROJECT_FILE).exists());
@@ -38,14 +38,15 @@ impl Project {
         &self.root
     }
 
-    /// The key: the same for the same path, for ever.
+    /// The key; it never changes for a given path.
     pub fn key(&self) -> &str {
         &self.key
     }
 }
 
-/// Whether a folder is the top of a Git repository, a worktree or a submodule. A `.git` alone does not
-/// make it one: codex, for example, puts an empty one into `/tmp` while it runs a command in its sandbox.
+/// Whether a folder is the top of a Git repository, a worktree or a submodule. A `.git` alone
+/// is not enough: codex, for example, creates an empty one in `/tmp` while it runs a command in
+/// its sandbox.
 fn has_repository(folder: &Path) -> bool {
     let git = folder.join(".git");
     let Ok(metadata) = git.metadata() else { return false };
@@ -57,10 +58,10 @@ fn has_repository(folder: &Path) -> bool {
     metadata.is_file() && File::open(&git).and_then(read).is_ok() && begin == *GIT_LINK
 }
 
-/// How a `.git` begins that is a file: it names the folder of the repository.
+/// The beginning of a `.git` that is a file; the path of the repository follows.
 const GIT_LINK: &[u8; 7] = b"gitdir:";
 
-/// Whether `text` has the form of a key, and so may be part of a file name.
+/// Whether `text` has the form of a key, so that it is safe in a file name.
 pub fn is_key(text: &str) -> bool {
     hex::decode::<KEY_BYTES>(text).is_some()
 }
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_mark_decides_and_the_project_file_wins() {
+    fn the_nearest_marker_decides_and_the_project_file_wins() {
         let top = tempfile::tempdir().unwrap();
         let top = top.path().canonicalize().unwrap();
         let inner = top.join("a/b/c");
@@ -84,7 +85,7 @@ mod tests {
         let root = || Project::of(&inner).unwrap().root;
         assert_eq!(root(), inner);
         std::fs::create_dir(top.join("a/.git")).unwrap();
-        assert_eq!(root(), inner, "an empty one is no repository");
+        assert_eq!(root(), inner, "an empty one is not a repository");
         std::fs::write(top.join("a/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
         assert_eq!(root(), top.join("a"));
         std::fs::write(top.join("a/b/.git"), "").unwrap();
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_an_error() {
+    fn a_missing_folder_is_an_error() {
         assert!(Project::of(Path::new("/nonexistent/folder")).is_err());
     }
 }

@@ -1,6 +1,6 @@
-//! Room on the disk that is kept for a project, so that on a full disk what has happened can still be
-//! written down, and what is in the way removed. It is a file that holds nothing: taken away when a write
-//! finds no room, and made again afterwards.
+//! Disk space reserved for a project, so that on a full disk events can still be recorded and
+//! files removed. The reserve is a file of zeros: it is removed when a write finds no space,
+//! and recreated afterwards.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -16,19 +16,19 @@ use tokio::sync::watch;
 /// Its name in the state folder.
 const FILE: &str = "reserve";
 
-/// How much is kept: every state file of a project fits in beside the one that it replaces.
+/// Its size: every state file of a project fits beside the one that it replaces.
 pub const RESERVE_BYTES: u64 = 1 << 20;
 
-/// How soon a reserve that could not be made is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
+/// How soon to retry creating the reserve.
+const RETRY: Duration = Duration::from_secs(1);
 
-/// Only one at a time uses the reserve.
+/// Only one task at a time uses the reserve.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Counts how often one was used: it may have to be made again.
+/// Counts how often a reserve was used and could not be recreated at once.
 static USED: LazyLock<watch::Sender<u64>> = LazyLock::new(|| watch::Sender::new(0));
 
-/// Makes the reserve of a state folder where it is not whole.
+/// Creates the reserve of a state folder, or restores its full size.
 pub fn establish(folder: &Path) -> io::Result<()> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new()
@@ -40,7 +40,7 @@ pub fn establish(folder: &Path) -> io::Result<()> {
         .open(folder.join(FILE))?;
     let kept = file.metadata()?;
     if kept.is_file() && kept.blocks() * 512 < RESERVE_BYTES {
-        // An attempt that cannot succeed would take the room from others for a moment.
+        // An attempt that cannot succeed would briefly take the space from others.
         let disk = fstatvfs(&file)?;
         let missing = RESERVE_BYTES - kept.blocks() * 512;
         if disk.f_bavail.saturating_mul(disk.f_frsize) < missing {
@@ -51,25 +51,25 @@ pub fn establish(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Does something that needs room on the disk; where there is none, in the room that is kept.
+/// Does something that needs disk space; if there is none, uses the reserve.
 pub(crate) fn with_room<T>(folder: &Path, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
     match work() {
         Err(error) if is_disk_full(&error) => {}
         done => return done,
     }
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    // What programs print has files of its own, and must not take this room.
+    // The output of programs has its own files, which must not take this space.
     let _no_files = patterm_keeper::log::block_new_files();
     let _ = std::fs::remove_file(folder.join(FILE));
     let done = work();
     if let Err(error) = establish(folder) {
-        tracing::warn!(%error, "the room that is kept for state cannot be had back now");
+        tracing::warn!(%error, "cannot recreate the disk reserve yet");
         USED.send_modify(|count| *count += 1);
     }
     done
 }
 
-/// Makes the reserve on a thread that may wait for the disk, and not while another uses it.
+/// Creates the reserve on a thread that may block on the disk, and not while another task uses it.
 async fn establish_elsewhere(folder: &Path) -> io::Result<()> {
     let folder = folder.to_owned();
     let made = tokio::task::spawn_blocking(move || {
@@ -79,28 +79,29 @@ async fn establish_elsewhere(folder: &Path) -> io::Result<()> {
     made.await.map_err(io::Error::other)?
 }
 
-/// Makes the reserve whenever it is not whole; `told` hears whether it is.
-pub async fn keep(folder: &Path, told: impl Fn(bool)) {
+/// Recreates the reserve whenever it is missing or too small; `report` is called with `false`
+/// while the disk has no space for it.
+pub async fn keep(folder: &Path, report: impl Fn(bool)) {
     let mut used = USED.subscribe();
     loop {
         used.mark_unchanged();
         match establish_elsewhere(folder).await {
             Ok(()) => {
-                told(true);
+                report(true);
                 if used.changed().await.is_err() {
                     return;
                 }
             }
             Err(error) => {
-                tracing::debug!(%error, "there is no room to keep");
-                told(!is_disk_full(&error));
-                tokio::time::sleep(AGAIN).await;
+                tracing::debug!(%error, "cannot create the disk reserve");
+                report(!is_disk_full(&error));
+                tokio::time::sleep(RETRY).await;
             }
         }
     }
 }
 
-/// Whether something failed for want of disk space.
+/// Whether an operation failed for lack of disk space.
 pub fn is_disk_full(error: &io::Error) -> bool {
     let full = [Errno::NOSPC, Errno::DQUOT].map(Errno::raw_os_error);
     error.raw_os_error().is_some_and(|code| full.contains(&code))
@@ -111,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_that_finds_no_room_is_tried_again_in_the_room_that_is_kept() {
+    fn a_write_that_finds_no_space_is_repeated_with_the_reserve() {
         let dir = tempfile::tempdir().unwrap();
         establish(dir.path()).unwrap();
         let kept = || dir.path().join(FILE).metadata().map_or(0, |file| file.blocks() * 512);
@@ -121,7 +122,7 @@ mod tests {
             _ => Err(io::Error::from(Errno::NOSPC)),
         });
         assert_eq!(done.unwrap(), "done");
-        assert!(kept() >= RESERVE_BYTES, "and there it is again");
+        assert!(kept() >= RESERVE_BYTES, "the reserve is recreated");
         let refused =
             with_room(dir.path(), || Err::<(), _>(io::ErrorKind::PermissionDenied.into()));
         assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::PermissionDenied);

@@ -1,4 +1,4 @@
-//! The state folder of a project, and files in it that are written whole or not at all.
+//! The state folder of a project, and files in it that are replaced atomically.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,60 +13,60 @@ use thiserror::Error;
 use crate::private::{PrivateDir, Refusal, write_in};
 use crate::reserve;
 
-/// The largest state file that is read: a thousand times what a busy project has, and less than would
-/// fill a small machine's memory.
+/// The largest state file that is read: a thousand times what a busy project needs, and small
+/// enough not to fill a small machine's memory.
 const FILE_BYTES: u64 = 256 << 20;
 
 /// Why state could not be read or written.
 #[derive(Debug, Error)]
 pub enum StateError {
-    /// The environment names no place for it.
+    /// The environment defines no location for state.
     #[error("neither XDG_STATE_HOME nor HOME is set, so there is no place to keep state")]
     NoPlace,
-    /// The file system said no.
+    /// A file operation failed.
     #[error("cannot {what} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted action.
         what: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
-    /// Somebody else can have put it there.
+    /// Another user may have created it.
     #[error(
-        "{path} is left alone: {why}; state is kept only in files and folders that belong to you \
-         alone: mend it, or set XDG_STATE_HOME"
+        "{path} is not used: {why}. State is kept only in files and folders that belong to you alone; \
+         fix it, or set XDG_STATE_HOME"
     )]
     NotOurs {
-        /// Which file or folder.
+        /// The file or folder.
         path: PathBuf,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// There is no room on the disk.
+    /// The disk is full.
     #[error(
-        "cannot {what} {path}: {source}. The disk is full, so nothing was recorded; free some room, \
+        "cannot {what} {path}: {source}. The disk is full, so nothing was recorded; free some space \
          and try again"
     )]
     Full {
-        /// What was tried.
+        /// The attempted action.
         what: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// What the file system said.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// Written by a version that this one does not understand.
+    /// A newer version of patterm wrote it.
     #[error(
-        "{path} has version {found}, and this patterm reads up to {known}; use the newer patterm"
+        "{path} has version {found}, but this patterm reads up to {known}; use the newer patterm"
     )]
     Newer {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// Its version.
         found: u32,
-        /// Ours.
+        /// The newest version that this patterm reads.
         known: u32,
     },
 }
@@ -76,7 +76,7 @@ pub enum StateError {
 pub struct StateDir(PathBuf);
 
 impl StateDir {
-    /// The folder that the environment asks for; it may not exist yet.
+    /// The folder according to the environment; it may not exist yet.
     pub fn from_env(key: &str) -> Result<Self, StateError> {
         let absolute = |name: &str| {
             std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
@@ -92,12 +92,12 @@ impl StateDir {
         Self(home.join("patterm").join(key))
     }
 
-    /// Makes the folder if need be, and makes sure that it and the one around it are ours alone.
+    /// Creates the folder if necessary, and makes sure that it and its parent are private.
     pub fn ensure(&self) -> Result<(), StateError> {
         self.make().map(drop)
     }
 
-    /// The same, and opens it.
+    /// Does the same, and opens it.
     pub fn make(&self) -> Result<PrivateDir, StateError> {
         if let Some(around) = self.0.parent() {
             PrivateDir::make_behind_own_link(around).map_err(refused("make", around))?;
@@ -105,24 +105,40 @@ impl StateDir {
         PrivateDir::make(&self.0).map_err(refused("make", &self.0))
     }
 
-    /// Opens it to look into it; `None` where it is not there, or not ours alone.
-    pub fn look(&self) -> Option<PrivateDir> {
+    /// Whether it exists. If it does, makes sure that it and its parent are private.
+    pub fn check(&self) -> Result<bool, StateError> {
+        let exists = |path: &Path| path.symlink_metadata().is_ok();
+        if self.0.parent().is_some_and(|around| !exists(around)) {
+            return Ok(false);
+        }
+        if let Some(around) = self.0.parent() {
+            PrivateDir::make_behind_own_link(around).map_err(refused("open", around))?;
+        }
+        if !exists(&self.0) {
+            return Ok(false);
+        }
+        PrivateDir::open_to_write(&self.0).map_err(refused("open", &self.0))?;
+        Ok(true)
+    }
+
+    /// Opens it for reading; `None` if it does not exist or is not private.
+    pub fn open(&self) -> Option<PrivateDir> {
         PrivateDir::open(&self.0).ok()
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// A file in it.
+    /// The path of a file in it.
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// The files in it that were damaged and set aside, by name.
+    /// The damaged files in it that were set aside, sorted by name.
     pub fn damaged(&self) -> Vec<PathBuf> {
-        let names = self.look().and_then(|folder| folder.names().ok()).unwrap_or_default();
+        let names = self.open().and_then(|folder| folder.names().ok()).unwrap_or_default();
         let is_damaged = |name: &OsString| name.to_string_lossy().contains(DAMAGED);
         let mut damaged: Vec<_> = names.into_iter().filter(is_damaged).collect();
         damaged.sort();
@@ -130,7 +146,7 @@ impl StateDir {
     }
 }
 
-/// A file of the state folder: the version, then what it holds.
+/// A state file: the version, then the content.
 #[derive(Serialize, Deserialize)]
 struct Versioned<T> {
     version: u32,
@@ -138,14 +154,14 @@ struct Versioned<T> {
     content: T,
 }
 
-/// Only the version, to tell a newer file from a damaged one.
+/// Only the version, to distinguish a newer file from a damaged one.
 #[derive(Deserialize)]
 struct VersionOnly {
     version: u32,
 }
 
-/// Reads a file written by [`write`]. `None` if there is none. A damaged one is set aside under
-/// another name with a message in the log; it is never overwritten.
+/// Reads a file written by [`write`]; `None` if it does not exist. A damaged file is renamed
+/// and logged, never overwritten.
 pub fn read<T: DeserializeOwned>(path: &Path, known: u32) -> Result<Option<T>, StateError> {
     let (folder, name) = split(path).map_err(failed("read", path))?;
     let found = PrivateDir::open(folder)
@@ -166,13 +182,13 @@ pub fn read<T: DeserializeOwned>(path: &Path, known: u32) -> Result<Option<T>, S
         Err(error) => {
             let aside = set_aside(path)?;
             tracing::error!(file = %path.display(), aside = %aside.display(), %error,
-                "a state file is damaged; it is kept under another name and a new one begun");
+                "a state file is damaged; it was renamed and a new one is used");
             Ok(None)
         }
     }
 }
 
-/// Writes a file whole or not at all, for its owner only; it is on the disk when this returns.
+/// Writes a file atomically, readable by its owner only; it is on disk when this returns.
 pub fn write<T: Serialize>(path: &Path, version: u32, content: &T) -> Result<(), StateError> {
     let (folder, name) = split(path).map_err(failed("write", path))?;
     let folder = PrivateDir::open_to_write(folder).map_err(refused("write into", folder))?;
@@ -181,8 +197,8 @@ pub fn write<T: Serialize>(path: &Path, version: u32, content: &T) -> Result<(),
     folder.write(name, &text).map_err(failed("write", path))
 }
 
-/// The same for what has happened, or takes something away: on a full disk it is written in the room
-/// that is kept for that.
+/// Does the same for a change that records an event or frees something: on a full disk it uses
+/// the reserve.
 pub fn write_reserved<T: Serialize>(
     path: &Path,
     version: u32,
@@ -195,7 +211,7 @@ pub fn write_reserved<T: Serialize>(
     reserve::with_room(folder, || opened.write(name, &text)).map_err(failed("write", path))
 }
 
-/// Replaces a file's content in one step, in whatever folder.
+/// Replaces a file's content atomically, in any folder.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let (folder, name) = split(path)?;
     write_in(&File::open(folder)?, name, content)
@@ -206,7 +222,7 @@ fn split(path: &Path) -> io::Result<(&Path, &str)> {
     path.parent().zip(name).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
-/// What stands between the name of a damaged file and the time at which it was set aside.
+/// The part between a damaged file's name and the time at which it was set aside.
 const DAMAGED: &str = ".damaged-";
 
 fn set_aside(path: &Path) -> Result<PathBuf, StateError> {
@@ -216,7 +232,8 @@ fn set_aside(path: &Path) -> Result<PathBuf, StateError> {
     Ok(aside)
 }
 
-fn refused(what: &'static str, path: &Path) -> impl FnOnce(Refusal) -> StateError {
+/// Turns a refusal into a [`StateError`] in the same way.
+pub fn refused(what: &'static str, path: &Path) -> impl FnOnce(Refusal) -> StateError {
     let path = path.to_owned();
     move |refusal| match refusal {
         Refusal::Io(source) => failed(what, &path)(source),
@@ -224,7 +241,7 @@ fn refused(what: &'static str, path: &Path) -> impl FnOnce(Refusal) -> StateErro
     }
 }
 
-/// Turns an I/O error into a [`StateError`] that says what was tried, and with which file.
+/// Turns an I/O error into a [`StateError`] with the failed action and its file.
 pub fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StateError {
     let path = path.to_owned();
     move |source| match reserve::is_disk_full(&source) {
@@ -242,7 +259,7 @@ mod tests {
         names: Vec<String>,
     }
 
-    /// A folder that is ours alone.
+    /// A private folder.
     fn private_folder() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         PrivateDir::make(dir.path()).unwrap();
@@ -254,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_only_the_owner_can() {
+    fn written_state_is_read_back_and_only_the_owner_can_read_it() {
         use std::os::unix::fs::MetadataExt;
         let dir = private_folder();
         let path = dir.path().join("pads.json");
@@ -284,7 +301,7 @@ mod tests {
         let path = dir.path().join("pads.json");
         std::fs::write(&path, r#"{"version":2,"pads":[]}"#).unwrap();
         let error = read::<Pads>(&path, 1).unwrap_err().to_string();
-        assert!(error.contains("has version 2, and this patterm reads up to 1"), "{error}");
+        assert!(error.contains("has version 2, but this patterm reads up to 1"), "{error}");
         assert!(path.exists());
     }
 }

@@ -1,8 +1,8 @@
-//! Locks whose holder may have panicked: what they guard is valid between any two statements of ours.
+//! Locks that ignore poisoning: no panic leaves the guarded data inconsistent.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex, also after a panic of another holder.
+/// Locks a mutex, even if another holder panicked.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,50 +1,50 @@
-//! All timers of a project as a value: what is set, what was seen, and which are to fire at a
-//! moment. No clock, no file, no process is touched here.
+//! All timers of a project as a value: which are set, what was observed, and which are ready to
+//! fire at a moment. It uses no clock, file or process.
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Moment;
 use crate::countdown::Countdown;
 use crate::error::TimerError;
 use crate::limits::{ALL_BODY_BYTES, OF_ONE_OWNER, OF_THE_PROJECT, REMEMBERED};
+use crate::observation::{Observation, WatchState};
 use crate::record::{End, Ended, Mode, Timer, TimerId, Wake, Watched};
-use crate::sight::{Look, Sight};
 use patterm_panes::process::ProcessId;
+use patterm_store::clock::Moment;
 
-/// A timer to be.
+/// A timer to be set.
 #[derive(Debug, Clone)]
 pub struct NewTimer {
-    /// Who gets the text.
+    /// The process that gets the text.
     pub owner: ProcessId,
-    /// Who sets it; `None` outside the project.
+    /// The process that sets it; `None` if that is outside the project.
     pub set_by: Option<ProcessId>,
-    /// Its name for its owner.
+    /// Its name, for its owner.
     pub label: Option<String>,
     /// The text; `None` for a fixed line.
     pub body: Option<String>,
-    /// What it is to wait for.
+    /// Its condition.
     pub condition: Condition,
 }
 
-/// What it is to wait for.
+/// The condition of a new timer.
 #[derive(Debug, Clone)]
 pub enum Condition {
-    /// A time.
+    /// A delay has passed.
     After {
         /// In milliseconds.
         ms: u64,
     },
-    /// Processes that rest.
+    /// Processes are idle.
     Idle {
-        /// Which of them must rest.
+        /// How many of them must be idle.
         mode: Mode,
-        /// They must have ended.
+        /// They must have exited.
         exits: bool,
         /// Ids and names.
         watched: Vec<(ProcessId, String)>,
-        /// The time after which it fires whatever they do.
+        /// The time after which it fires in any case.
         max_wait_ms: Option<u64>,
     },
 }
@@ -52,51 +52,52 @@ pub enum Condition {
 /// Why a timer fires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// Its time is over.
+    /// Its time has passed.
     Time,
-    /// What it watches rests.
-    Rest,
+    /// The watched processes are idle or have exited.
+    Idle,
 }
 
 /// The timers of a project.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Book {
-    /// The highest number ever given out.
+    /// The highest number assigned so far.
     last: u64,
     timers: Vec<Timer>,
-    /// The last ones that are over.
+    /// The timers that ended last.
     ended: Vec<Ended>,
 }
 
 impl Book {
-    /// Goes on where an earlier server stopped. `fired` are known to have been queued, whatever
-    /// that server managed to write down here; owners that are gone take their timers along.
+    /// Continues after an earlier server. The texts of `fired` are known to have been
+    /// queued, even if that server did not record it here; timers of closed owners end.
     pub(crate) fn recover(
         &mut self,
         now: &Moment,
         fired: &[TimerId],
         has_owner: impl Fn(&ProcessId) -> bool,
     ) {
-        // A book that was damaged and set aside knew more ids: what is queued under them must
-        // not be taken for what a new timer hands in.
-        let handed_in = fired.iter().filter_map(TimerId::number).max().unwrap_or(0);
-        self.last = self.last.max(handed_in);
+        // If a damaged book was set aside, higher ids than ours may have been used: a
+        // text that is queued under such an id must not be mistaken for that of a new
+        // timer.
+        let highest = fired.iter().filter_map(TimerId::number).max().unwrap_or(0);
+        self.last = self.last.max(highest);
         self.end_where(End::Fired, |timer| fired.contains(&timer.id));
         self.end_where(End::OwnerClosed, |timer| !has_owner(&timer.owner));
         for timer in &mut self.timers {
-            timer.watched_mut().iter_mut().for_each(Watched::count_anew);
+            timer.watched_mut().iter_mut().for_each(Watched::restart_counting);
             if let Some(time) = timer.countdown_mut() {
                 time.carry_over(now);
             }
         }
     }
 
-    /// Sets a timer; returns it, and whether it was there already.
+    /// Sets a timer; returns it, and whether it already existed.
     pub(crate) fn set(
         &mut self,
         new: NewTimer,
         now: &Moment,
-        see: impl Fn(&ProcessId) -> Sight,
+        observe: impl Fn(&ProcessId) -> Observation,
     ) -> Result<(Timer, bool), TimerError> {
         if let Some(timer) = self.timers.iter_mut().find(|timer| is_same(timer, &new)) {
             renew(timer, new, now);
@@ -108,7 +109,7 @@ impl Book {
             Condition::After { ms } => Wake::Delay(Countdown::begin(now, ms)),
             Condition::Idle { mode, exits, watched, max_wait_ms } => {
                 let arm = |(id, name)| {
-                    let seen = see(&id);
+                    let seen = observe(&id);
                     Watched::arm(id, name, seen)
                 };
                 let max_wait = max_wait_ms.map(|ms| Countdown::begin(now, ms));
@@ -139,36 +140,36 @@ impl Book {
         Ok(())
     }
 
-    /// Notes what is seen of a process; true if that is worth writing down.
-    pub(crate) fn observe(&mut self, id: &ProcessId, sight: Sight) -> bool {
+    /// Records the state of a process; returns whether that must be saved.
+    pub(crate) fn observe(&mut self, id: &ProcessId, observation: Observation) -> bool {
         let listening = self.timers.iter_mut().filter(|timer| !timer.paused);
         let watched = listening.flat_map(|timer| timer.watched_mut());
         let of_it = watched.filter(|watched| watched.id == *id);
-        of_it.map(|watched| watched.observe(sight)).fold(false, |any, worth| any | worth)
+        of_it.map(|watched| watched.observe(observation)).fold(false, |any, worth| any | worth)
     }
 
-    /// The processes that timers listen to.
-    pub(crate) fn listens_to(&self) -> HashSet<ProcessId> {
+    /// The processes that timers watch.
+    pub(crate) fn watched_processes(&self) -> HashSet<ProcessId> {
         let listening = self.timers.iter().filter(|timer| !timer.paused);
         let watched = listening.flat_map(Timer::watched);
         watched.map(|watched| watched.id.clone()).collect()
     }
 
-    /// The timer that is to fire first at this moment, among those asked for.
+    /// The ready timer that was due first, among those that `among` selects.
     pub(crate) fn ready(
         &self,
         now: &Moment,
         among: impl Fn(&TimerId) -> bool,
     ) -> Option<(&Timer, Why)> {
         let ready = self.timers.iter().filter_map(|timer| Some((timer, why(timer, now)?)));
-        // In the order in which they came due, however late that is noticed.
+        // In the order in which they became due, even if that is noticed late.
         ready.filter(|(timer, _)| among(&timer.id)).min_by_key(|(timer, why)| match why {
-            Why::Rest => 0,
+            Why::Idle => 0,
             Why::Time => timer.countdown().and_then(Countdown::due).unwrap_or(0),
         })
     }
 
-    /// When the next of those asked for is over, as time since boot.
+    /// When the next of the selected timers is due, as time since boot.
     pub(crate) fn next_due(&self, among: impl Fn(&TimerId) -> bool) -> Option<u64> {
         let timers = self.timers.iter().filter(|timer| !timer.paused && among(&timer.id));
         timers.filter_map(|timer| timer.countdown()?.due()).min()
@@ -178,7 +179,7 @@ impl Book {
         self.end_where(how, |timer| timer.id == *id);
     }
 
-    /// Ends the timers of a process that is closed; true if it had any.
+    /// Ends the timers of a closed process; returns whether it had any.
     pub(crate) fn close_owner(&mut self, owner: &ProcessId) -> bool {
         self.end_where(End::OwnerClosed, |timer| timer.owner == *owner)
     }
@@ -192,15 +193,20 @@ impl Book {
         }
     }
 
-    /// Lets a paused timer go on. What it watches is armed anew, as if it were set now.
-    pub(crate) fn resume(&mut self, id: &TimerId, now: &Moment, see: impl Fn(&ProcessId) -> Sight) {
+    /// Continues a paused timer. Its watched processes are armed again, as if it were set now.
+    pub(crate) fn resume(
+        &mut self,
+        id: &TimerId,
+        now: &Moment,
+        observe: impl Fn(&ProcessId) -> Observation,
+    ) {
         if let Some(timer) = self.timers.iter_mut().find(|timer| timer.id == *id && timer.paused) {
             timer.paused = false;
             if let Some(time) = timer.countdown_mut() {
                 time.release(now);
             }
             for watched in timer.watched_mut() {
-                watched.arm_again(see(&watched.id));
+                watched.rearm(observe(&watched.id));
             }
         }
     }
@@ -209,12 +215,12 @@ impl Book {
         &self.timers
     }
 
-    /// The timer with this id; the error says what became of it.
+    /// Finds a timer; the error says what happened to it.
     pub(crate) fn find(&self, id: &TimerId) -> Result<&Timer, TimerError> {
         self.timers.iter().find(|timer| timer.id == *id).ok_or_else(|| self.gone(id))
     }
 
-    /// Notes by the wall clock when all will be over, before that is written down.
+    /// Records the end of every countdown on the wall clock, before the book is saved.
     pub(crate) fn note_wall(&mut self, now: &Moment) {
         for time in self.timers.iter_mut().filter_map(Timer::countdown_mut) {
             time.note_wall(now);
@@ -244,29 +250,29 @@ impl Book {
     }
 }
 
-/// Whether a timer is to fire.
+/// Whether a timer is ready to fire, and why.
 fn why(timer: &Timer, now: &Moment) -> Option<Why> {
     if timer.paused {
         return None;
     }
     if let Wake::Idle { mode, exits, watched, .. } = &timer.wake {
-        let rests = match mode {
-            _ if *exits => watched.iter().all(|watched| watched.look().is_over()),
-            Mode::All => watched.iter().all(|watched| watched.look().is_idle()),
-            // Where nobody is left who could come to rest, waiting on would be for ever.
+        let is_met = match mode {
+            _ if *exits => watched.iter().all(|watched| watched.state().has_ended()),
+            Mode::All => watched.iter().all(|watched| watched.state().is_idle()),
+            // If every watched process is closed, none can become idle: do not wait forever.
             Mode::Any => {
-                watched.iter().any(Watched::has_rested)
-                    || watched.iter().all(|watched| watched.look() == Look::Closed)
+                watched.iter().any(Watched::became_idle)
+                    || watched.iter().all(|watched| watched.state() == WatchState::Closed)
             }
         };
-        if rests {
-            return Some(Why::Rest);
+        if is_met {
+            return Some(Why::Idle);
         }
     }
     timer.countdown().is_some_and(|time| time.is_over(now)).then_some(Why::Time)
 }
 
-/// Whether a timer that waits would wake the same owner for the same reason with the same words.
+/// Whether a waiting timer has the same owner, condition and text as a new one.
 fn is_same(timer: &Timer, new: &NewTimer) -> bool {
     let Wake::Idle { mode, exits, watched, .. } = &timer.wake else { return false };
     let Condition::Idle { mode: wanted, exits: ended, watched: ids, .. } = &new.condition else {
@@ -281,7 +287,7 @@ fn is_same(timer: &Timer, new: &NewTimer) -> bool {
         && ids.iter().all(|(id, _)| has(id))
 }
 
-/// Gives a timer that is set once more its newest label and time.
+/// Gives an existing timer the label and time of a new one.
 fn renew(timer: &mut Timer, new: NewTimer, now: &Moment) {
     if new.label.is_some() {
         timer.label = new.label;

@@ -1,40 +1,40 @@
-//! What timers do at which moment, told by values alone.
+//! What timers do at which moment, tested with values alone.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::book::{Book, Condition, NewTimer, Why};
-use crate::clock::Moment;
 use crate::error::TimerError;
+use crate::firing_text;
+use crate::interfaces::{Observe, StateChange};
 use crate::limits::{ALL_BODY_BYTES, BODY_BYTES, OF_ONE_OWNER, OF_THE_PROJECT, REMEMBERED};
+use crate::observation::{BusyAgent, Observation, ObservedActivity, WatchState};
 use crate::record::{End, Mode, Timer, TimerId};
-use crate::sight::{BusyAgent, Look, ObservedActivity, Sight};
-use crate::words;
-use crate::world::{Following, Observe};
 use patterm_panes::process::{Process, ProcessId, Status};
+use patterm_store::clock::Moment;
 
 const OWNER: u64 = 1;
 
-/// Years after everything here.
+/// Years after everything else here.
 const LATE: u64 = 1 << 40;
 
 fn at(up_ms: u64) -> Moment {
     Moment { boot: "boot".into(), up_ms, wall_ms: 1_000_000 + up_ms }
 }
 
-/// Processes as an observer tells of them, and the timers that hear it.
+/// Processes as an observer reports them, and the timers that watch them.
 #[derive(Default)]
 struct World {
     book: Book,
-    seen: RefCell<SeenProcesses>,
+    seen: RefCell<Processes>,
 }
 
-type SeenProcesses = HashMap<ProcessId, (Option<Status>, ObservedActivity)>;
+type Processes = HashMap<ProcessId, (Option<Status>, ObservedActivity)>;
 
-fn see(seen: &SeenProcesses, id: &ProcessId) -> Sight {
+fn see(seen: &Processes, id: &ProcessId) -> Observation {
     let unknown = (Some(Status::Running), ObservedActivity::default());
-    let (status, standing) = seen.get(id).unwrap_or(&unknown);
-    Sight::new(*status, *standing)
+    let (status, activity) = seen.get(id).unwrap_or(&unknown);
+    Observation::new(*status, *activity)
 }
 
 impl World {
@@ -42,23 +42,23 @@ impl World {
     fn happens(&mut self, process: u64, what: &str) {
         self.happens_unseen(process, what);
         let id = ProcessId::new(process);
-        let sight = self.see(&id);
-        self.book.observe(&id, sight);
+        let observation = self.see(&id);
+        self.book.observe(&id, observation);
     }
 
-    /// The same while nobody looks.
+    /// The same, but the timers do not see it.
     fn happens_unseen(&self, process: u64, what: &str) {
         let mut seen = self.seen.borrow_mut();
-        let (status, standing) = seen
+        let (status, activity) = seen
             .entry(ProcessId::new(process))
             .or_insert_with(|| (Some(Status::Running), ObservedActivity::default()));
         let (state, settled) = match what {
-            "works" => (Look::Working, false),
-            "blocks" => (Look::Blocked, false),
-            "blurs" => (Look::Unknown, false),
-            "pauses" => (Look::Idle, false),
-            "rests" | "exits" => (Look::Idle, true),
-            "closes" => (Look::Unknown, false),
+            "works" => (WatchState::Working, false),
+            "blocks" => (WatchState::Blocked, false),
+            "blurs" => (WatchState::Unknown, false),
+            "pauses" => (WatchState::Idle, false),
+            "rests" | "exits" => (WatchState::Idle, true),
+            "closes" => (WatchState::Unknown, false),
             other => panic!("{other}"),
         };
         match what {
@@ -67,15 +67,15 @@ impl World {
             _ => *status = Some(Status::Running),
         }
         if what == "closes" {
-            *standing = ObservedActivity::default();
+            *activity = ObservedActivity::default();
             return;
         }
-        standing.rests += u64::from(settled && !standing.settled);
-        standing.settled = settled;
-        standing.look = state;
+        activity.idle_periods += u64::from(settled && !activity.settled);
+        activity.settled = settled;
+        activity.state = state;
     }
 
-    fn see(&self, id: &ProcessId) -> Sight {
+    fn see(&self, id: &ProcessId) -> Observation {
         see(&self.seen.borrow(), id)
     }
 
@@ -84,41 +84,41 @@ impl World {
         self.book.set(new, now, |id| see(&seen, id))
     }
 
-    /// Another server takes up what is written down, and has seen nothing yet.
+    /// A new server loads the saved state, and has observed nothing yet.
     fn next_server(&mut self, now: &Moment) {
         let written = serde_json::to_string(&self.book).unwrap();
         self.book = serde_json::from_str(&written).unwrap();
         self.book.recover(now, &[], |_| true);
-        for (_, standing) in self.seen.borrow_mut().values_mut() {
-            *standing = ObservedActivity::default();
+        for (_, activity) in self.seen.borrow_mut().values_mut() {
+            *activity = ObservedActivity::default();
         }
     }
 
-    /// Whether the only timer is to fire at this moment.
+    /// Whether the only timer is ready at this moment.
     fn fires(&self, now: u64) -> bool {
         self.book.ready(&at(now), |_| true).is_some()
     }
 
     fn line(&self, now: u64) -> String {
         let (timer, why) = self.book.ready(&at(now), |_| true).expect("a timer that fires");
-        words::text(timer, why, &Nothing)
+        firing_text::text(timer, why, &BlindObserver)
     }
 }
 
-/// Nothing is known beside the timers.
+/// An observer that knows nothing.
 #[derive(Debug)]
-struct Nothing;
+struct BlindObserver;
 
-impl Observe for Nothing {
+impl Observe for BlindObserver {
     fn process(&self, _: &ProcessId) -> Option<Process> {
         None
     }
 
-    fn sight(&self, _: &ProcessId) -> Sight {
-        Sight::default()
+    fn observation(&self, _: &ProcessId) -> Observation {
+        Observation::default()
     }
 
-    fn changed(&self, _: ProcessId) -> Following {
+    fn changed(&self, _: ProcessId) -> StateChange {
         Box::pin(std::future::pending())
     }
 
@@ -157,9 +157,9 @@ fn ids(numbers: &[u64]) -> Vec<ProcessId> {
     numbers.iter().copied().map(ProcessId::new).collect()
 }
 
-/// What happens to p2 and p3 before arming, and after it one thing after the other; the timer must
-/// fire at the last of these and at none before. `…` means that it never fires, `|` that the server
-/// is replaced, `~` that nobody looks at what follows it.
+/// `before` is what happens to p2 and p3 before arming, and `after` what happens then; the
+/// timer must fire at the last step and not before. `…` means that it never fires, `|` that the
+/// server is replaced, `~` that the next event is not observed.
 #[track_caller]
 fn check(mode: Mode, before: &str, after: &str) {
     let story = format!("{mode:?}: {before} / {after}");
@@ -204,7 +204,7 @@ fn any_fires_when_one_becomes_idle() {
         ("2 works, 3 works", "3 pauses, 3 works, 2 blocks, 2 works, 3 rests"),
         ("", "2 blurs, 2 rests"),
         ("2 works, 3 works", "2 blocks, 2 blurs, 3 pauses, …"),
-        // Those idle at arming do not count, until they have worked.
+        // Processes that are idle at arming do not count until they have worked.
         ("2 rests, 3 works", "…"),
         ("2 rests, 3 works", "2 works, 2 rests"),
         ("2 rests, 3 rests", "3 works, 3 pauses, 3 rests"),
@@ -212,7 +212,7 @@ fn any_fires_when_one_becomes_idle() {
         ("2 pauses, 3 works", "2 works, 2 rests"),
         ("2 pauses, 3 works", "2 rests, 2 works, 2 rests"),
         ("2 rests, 3 works", "2 blurs, 3 blurs, 3 works, …"),
-        // Ends.
+        // Exits.
         ("2 works, 3 works", "2 exits"),
         ("2 works, 3 works", "3 closes"),
         ("2 exits, 3 works", "…"),
@@ -221,7 +221,7 @@ fn any_fires_when_one_becomes_idle() {
         ("2 rests, 3 works", "2 closes, 3 rests"),
         ("2 rests, 3 rests", "2 closes, 3 closes"),
         ("2 exits, 3 works", "2 works, 2 exits"),
-        // A rest so short that nobody looked.
+        // An idle period so short that it was not observed.
         ("2 works, 3 works", "~2 rests, 2 works"),
         ("2 rests, 3 works", "~2 works, ~2 rests, 2 works"),
     ] {
@@ -230,7 +230,7 @@ fn any_fires_when_one_becomes_idle() {
 }
 
 #[test]
-fn any_goes_on_with_the_next_server() {
+fn any_continues_with_the_next_server() {
     for (before, after) in [
         ("2 works, 3 works", "|, 2 rests"),
         ("2 works, 3 works", "|, 2 blurs, 3 works, …"),
@@ -265,7 +265,7 @@ fn all_fires_when_all_are_idle() {
 }
 
 #[test]
-fn the_answer_says_who_is_idle_and_who_is_waited_for() {
+fn a_timer_knows_which_processes_are_idle_and_which_it_waits_for() {
     for (mode, two, idle_now, waited_for) in [
         (Mode::Any, "rests", &[2][..], &[3][..]),
         (Mode::Any, "exits", &[2], &[3]),
@@ -277,8 +277,8 @@ fn the_answer_says_who_is_idle_and_who_is_waited_for() {
         let mut world = World::default();
         world.happens(2, two);
         let (timer, _) = world.set(idle(mode, &[2, 3], None), &at(0)).unwrap();
-        assert_eq!(timer.watched_that_rest(true), ids(idle_now), "{mode:?} {two}");
-        assert_eq!(timer.watched_that_rest(false), ids(waited_for), "{mode:?} {two}");
+        assert_eq!(timer.watched_done(true), ids(idle_now), "{mode:?} {two}");
+        assert_eq!(timer.watched_done(false), ids(waited_for), "{mode:?} {two}");
     }
 }
 
@@ -298,12 +298,12 @@ fn a_delay_is_over_neither_early_nor_late_and_the_earliest_comes_first() {
         world.book.end(&id, End::Fired);
         order.push(id.to_string());
     }
-    assert_eq!(order, ["t2", "t3", "t1"], "as they came due, though all are seen late");
-    assert_eq!(next(&world), None, "nothing wakes for nothing");
+    assert_eq!(order, ["t2", "t3", "t1"], "in the order in which they became due");
+    assert_eq!(next(&world), None, "no alarm without a timer");
 }
 
 #[test]
-fn a_paused_delay_keeps_what_is_left_also_across_servers() {
+fn a_paused_delay_keeps_the_time_left_even_across_servers() {
     let mut world = World::default();
     let (timer, _) = world.set(after(10_000), &at(0)).unwrap();
     world.book.pause(&timer.id, &at(4_001));
@@ -311,15 +311,16 @@ fn a_paused_delay_keeps_what_is_left_also_across_servers() {
     world.next_server(&at(900_000));
     assert_eq!((world.fires(LATE), world.book.next_due(|_| true)), (false, None));
     assert_eq!(world.book.find(&timer.id).unwrap().left_ms(&at(950_000)), Some(6_000));
-    world.book.resume(&timer.id, &at(1_000_000), |_| Sight::default());
-    world.book.resume(&timer.id, &at(1_003_000), |_| Sight::default());
+    world.book.resume(&timer.id, &at(1_000_000), |_| Observation::default());
+    world.book.resume(&timer.id, &at(1_003_000), |_| Observation::default());
     assert!(!world.fires(1_006_000) && world.fires(1_006_001));
 }
 
 #[test]
-fn a_paused_idle_timer_does_not_listen_and_is_armed_anew() {
+fn a_paused_idle_timer_ignores_changes_and_is_armed_again() {
     for (mode, after_resuming, fires) in [
-        // It came to rest while nobody listened: idle at arming, which does not count for `any`.
+        // It became idle while the timer was paused: idle at arming, which does not
+        // count for `any`.
         (Mode::Any, &[][..], false),
         (Mode::Any, &["works"], false),
         (Mode::Any, &["works", "rests"], true),
@@ -330,7 +331,7 @@ fn a_paused_idle_timer_does_not_listen_and_is_armed_anew() {
         world.happens(2, "works");
         let (timer, _) = world.set(idle(mode, &[2], Some(10_000)), &at(0)).unwrap();
         world.book.pause(&timer.id, &at(1_001));
-        assert!(world.book.listens_to().is_empty());
+        assert!(world.book.watched_processes().is_empty());
         world.happens(2, "rests");
         assert!(!world.fires(LATE), "{mode:?}");
         let seen = world.see(&ProcessId::new(2));
@@ -339,21 +340,21 @@ fn a_paused_idle_timer_does_not_listen_and_is_armed_anew() {
             world.happens(2, what);
         }
         assert_eq!(world.fires(50_000), fires, "{mode:?} {after_resuming:?}");
-        assert!(world.fires(59_001), "its time ran on from where it was held");
+        assert!(world.fires(59_001), "its time continued from where it was held");
     }
 }
 
 #[test]
-fn a_timer_on_ends_takes_no_rest_for_an_end_and_goes_on_with_the_next_server() {
+fn an_exit_timer_does_not_mistake_idle_for_exited_and_continues_with_the_next_server() {
     let mut world = World::default();
     world.happens(2, "rests");
     world.happens(3, "works");
     let watched = [2, 3].map(|n| (ProcessId::new(n), format!("name{n}"))).to_vec();
     let condition = Condition::Idle { mode: Mode::All, exits: true, watched, max_wait_ms: None };
     let (timer, _) = world.set(new(condition), &at(0)).unwrap();
-    assert_eq!(timer.watched_that_rest(false), ids(&[2, 3]));
+    assert_eq!(timer.watched_done(false), ids(&[2, 3]));
     world.happens(3, "rests");
-    assert!(!world.fires(0), "all are idle, and none has ended");
+    assert!(!world.fires(0), "all are idle, and none has exited");
     world.happens(3, "exits");
     world.next_server(&at(0));
     world.happens(2, "rests");
@@ -365,7 +366,7 @@ fn a_timer_on_ends_takes_no_rest_for_an_end_and_goes_on_with_the_next_server() {
 }
 
 #[test]
-fn the_time_of_an_idle_timer_is_over() {
+fn an_idle_timer_fires_after_its_maximum_wait() {
     let mut world = World::default();
     world.happens(2, "blocks");
     world.happens(3, "rests");
@@ -373,7 +374,7 @@ fn the_time_of_an_idle_timer_is_over() {
     assert!(!world.fires(60_000));
     assert_eq!(
         world.line(60_001),
-        "[system] timer t1: 60 seconds have passed without that: name2 (p2) waits for a person; \
+        "[system] timer t1: timed out after 60 seconds: name2 (p2) waits for a person; \
          name3 (p3) is idle.\ngo on"
     );
 }
@@ -389,7 +390,11 @@ fn the_line_before_the_body_says_why() {
             "~2 rests, 2 works",
             "name2 (p2) was idle and is working again. The others: name3 (p3) is working.",
         ),
-        (Mode::All, "2 rests, 3 closes", "all rest: name2 (p2) is idle; name3 (p3) was closed."),
+        (
+            Mode::All,
+            "2 rests, 3 closes",
+            "all are idle: name2 (p2) is idle; name3 (p3) was closed.",
+        ),
     ] {
         let mut world = World::default();
         world.happens(2, "works");
@@ -406,7 +411,7 @@ fn the_line_before_the_body_says_why() {
 }
 
 #[test]
-fn a_delays_body_is_all_there_is_and_the_older_form_has_a_line() {
+fn a_delay_delivers_only_its_body_and_timer_wait_a_line() {
     for (body, ms, text) in [
         (Some("  exactly\nthis "), 1_000, "  exactly\nthis "),
         (None, 1_000, "[system] timer t1: 1 second has passed."),
@@ -436,16 +441,20 @@ fn the_same_idle_timer_is_set_once() {
     let owner = ProcessId::new(9);
     assert_eq!(set(NewTimer { owner, ..idle(Mode::Any, &[2, 3], None) }), ("t5".into(), false));
     assert_eq!(set(after(1)), ("t6".into(), false));
-    assert_eq!(set(after(1)), ("t7".into(), false), "two delays are two");
+    assert_eq!(set(after(1)), ("t7".into(), false), "equal delays are separate timers");
     let first = TimerId::new(1);
-    assert_eq!(world.book.find(&first).unwrap().left_ms(&at(0)), Some(9), "the newest time holds");
+    assert_eq!(
+        world.book.find(&first).unwrap().left_ms(&at(0)),
+        Some(9),
+        "the newest time applies"
+    );
     world.book.pause(&first, &at(0));
     let (timer, already) = world.set(idle(Mode::Any, &[2, 3], None), &at(0)).unwrap();
-    assert_eq!((timer.id, already), (TimerId::new(8), false), "one that is paused does not wait");
+    assert_eq!((timer.id, already), (TimerId::new(8), false), "a paused timer is not reused");
 }
 
 #[test]
-fn ids_are_never_reused_and_those_over_say_how() {
+fn ids_are_never_reused_and_ended_timers_say_how_they_ended() {
     let mut world = World::default();
     for _ in 0..3 {
         world.set(after(1), &at(0)).unwrap();
@@ -457,9 +466,9 @@ fn ids_are_never_reused_and_those_over_say_how() {
     assert!(!world.book.close_owner(&ProcessId::new(9)));
     world.next_server(&at(0));
     for (id, words) in [
-        ("t1", "timer t1 has fired already"),
+        ("t1", "timer t1 has already fired"),
         ("t2", "timer t2 was cancelled"),
-        ("t4", "timer t4 went when its owner was closed"),
+        ("t4", "timer t4 ended when its owner was closed"),
         ("t5", "there is no timer `t5`"),
         ("t0", "there is no timer `t0`"),
         ("p1", "there is no timer `p1`"),
@@ -475,17 +484,17 @@ fn ids_are_never_reused_and_those_over_say_how() {
         world.book.end(&timer.id, End::Fired);
     }
     let error = world.book.find(&TimerId::new(1)).unwrap_err();
-    assert!(error.to_string().starts_with("timer t1 is over"), "{error}");
+    assert!(error.to_string().starts_with("timer t1 has ended"), "{error}");
 }
 
 #[test]
-fn what_was_handed_in_does_not_fire_again_and_owners_take_theirs_along() {
+fn queued_timers_do_not_fire_again_and_timers_of_closed_owners_end() {
     let mut world = World::default();
     for owner in [1, 1, 9] {
         let owner = ProcessId::new(owner);
         world.set(NewTimer { owner, ..after(1) }, &at(0)).unwrap();
     }
-    // The book of a server that died, or one that was begun anew after a damage.
+    // The book of a server that died, or a new one after damage.
     let gone = ProcessId::new(9);
     world.book.recover(&at(0), &[TimerId::new(1), TimerId::new(40)], |owner| *owner != gone);
     let left: Vec<_> = world.book.all().iter().map(|timer| timer.id.to_string()).collect();
@@ -494,7 +503,7 @@ fn what_was_handed_in_does_not_fire_again_and_owners_take_theirs_along() {
 }
 
 #[test]
-fn there_is_room_for_so_many() {
+fn the_number_of_timers_is_limited() {
     let refused = |world: &mut World, new: NewTimer| {
         let error = world.set(new, &at(0)).unwrap_err();
         assert!(error.is_limit());
@@ -521,20 +530,20 @@ fn there_is_room_for_so_many() {
 }
 
 #[test]
-fn a_look_is_idle_only_where_it_is_sure() {
-    let standing = |look, settled| ObservedActivity { look, settled, rests: 0 };
-    for (status, state, settled, look) in [
-        (Some(Status::Running), Look::Idle, true, Look::Idle),
-        (Some(Status::Running), Look::Idle, false, Look::Pausing),
-        (Some(Status::Running), Look::Unknown, false, Look::Unknown),
-        (Some(Status::Starting), Look::Unknown, false, Look::Unknown),
-        (Some(Status::Running), Look::Blocked, false, Look::Blocked),
-        (Some(Status::Exited), Look::Working, false, Look::Exited),
-        (Some(Status::Stopped), Look::Idle, true, Look::Exited),
-        (Some(Status::Failed), Look::Unknown, false, Look::Exited),
-        (Some(Status::Lost), Look::Unknown, false, Look::Exited),
-        (None, Look::Idle, true, Look::Closed),
+fn a_process_is_idle_only_when_that_is_certain() {
+    let activity = |state, settled| ObservedActivity { state, settled, idle_periods: 0 };
+    for (status, state, settled, expected) in [
+        (Some(Status::Running), WatchState::Idle, true, WatchState::Idle),
+        (Some(Status::Running), WatchState::Idle, false, WatchState::Settling),
+        (Some(Status::Running), WatchState::Unknown, false, WatchState::Unknown),
+        (Some(Status::Starting), WatchState::Unknown, false, WatchState::Unknown),
+        (Some(Status::Running), WatchState::Blocked, false, WatchState::Blocked),
+        (Some(Status::Exited), WatchState::Working, false, WatchState::Exited),
+        (Some(Status::Stopped), WatchState::Idle, true, WatchState::Exited),
+        (Some(Status::Failed), WatchState::Unknown, false, WatchState::Exited),
+        (Some(Status::Lost), WatchState::Unknown, false, WatchState::Exited),
+        (None, WatchState::Idle, true, WatchState::Closed),
     ] {
-        assert_eq!(Sight::new(status, standing(state, settled)).look, look);
+        assert_eq!(Observation::new(status, activity(state, settled)).state, expected);
     }
 }

@@ -1,14 +1,14 @@
-//! A time that runs down: on the clock of the present boot, across a reboot by the wall clock, and
-//! not at all while it is held.
+//! A countdown: it runs on the clock of the current boot, across a reboot on the wall clock,
+//! and stops while it is held.
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Moment;
+use patterm_store::clock::Moment;
 
-/// A time that runs down.
+/// A countdown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Countdown {
-    /// How long it was to be.
+    /// The requested time.
     pub(crate) asked_ms: u64,
     #[serde(flatten)]
     state: State,
@@ -27,7 +27,7 @@ struct Deadline {
     boot: String,
     up_ms: u64,
     wall_ms: u64,
-    /// What was left when the others were noted. No clock that was set back makes it more.
+    /// The time left when the deadline was recorded: the upper bound if a clock was set back.
     left_ms: u64,
 }
 
@@ -35,7 +35,7 @@ impl Deadline {
     fn after(now: &Moment, left_ms: u64) -> Self {
         Self {
             boot: now.boot.to_string(),
-            // The moment is cut to whole milliseconds; the one begun must pass as well.
+            // The moment is truncated to whole milliseconds, so add the one in progress.
             up_ms: now.up_ms.saturating_add(1).saturating_add(left_ms),
             wall_ms: now.wall_ms.saturating_add(left_ms),
             left_ms,
@@ -56,12 +56,12 @@ impl Deadline {
 }
 
 impl Countdown {
-    /// One that begins to run.
+    /// Starts a countdown.
     pub(crate) fn begin(now: &Moment, ms: u64) -> Self {
         Self { asked_ms: ms, state: State::Until(Deadline::after(now, ms)) }
     }
 
-    /// What is left of it.
+    /// The time left.
     pub fn left_ms(&self, now: &Moment) -> u64 {
         match &self.state {
             State::Until(deadline) => deadline.left_ms(now),
@@ -69,7 +69,7 @@ impl Countdown {
         }
     }
 
-    /// When it is over, as time since boot; `None` while it is held.
+    /// When it ends, as time since boot; `None` while it is held.
     pub(crate) fn due(&self) -> Option<u64> {
         match &self.state {
             State::Until(deadline) => Some(deadline.up_ms),
@@ -81,19 +81,19 @@ impl Countdown {
         self.due().is_some_and(|due| now.up_ms >= due)
     }
 
-    /// Stops it; what is left stays.
+    /// Stops it, and keeps the time left.
     pub(crate) fn hold(&mut self, now: &Moment) {
         self.state = State::HeldWithMs(self.left_ms(now));
     }
 
-    /// Lets it run on.
+    /// Continues it.
     pub(crate) fn release(&mut self, now: &Moment) {
         if let State::HeldWithMs(left) = self.state {
             self.state = State::Until(Deadline::after(now, left));
         }
     }
 
-    /// Brings one of an earlier boot onto the clock of this one.
+    /// Converts a countdown of an earlier boot to the clock of this one.
     pub(crate) fn carry_over(&mut self, now: &Moment) {
         if let State::Until(deadline) = &mut self.state
             && !deadline.is_of(now)
@@ -102,8 +102,8 @@ impl Countdown {
         }
     }
 
-    /// Notes by the wall clock of now when it will be over: should the machine boot again, that is
-    /// all there is, and the wall clock may have been set since.
+    /// Records its end on the wall clock, which may have been set since: after a reboot,
+    /// only the wall clock is left.
     pub(crate) fn note_wall(&mut self, now: &Moment) {
         if let State::Until(deadline) = &mut self.state
             && deadline.is_of(now)
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_on_every_clock() {
+    fn the_time_left_on_every_clock() {
         let begun = Countdown::begin(&at("a", 1_000, 500_000), 10_000);
         for (why, now, left) in [
             ("at once", at("a", 1_000, 500_000), 10_000),
@@ -138,11 +138,11 @@ mod tests {
             assert_eq!(begun.left_ms(&now), left, "{why}");
         }
         assert!(!begun.is_over(&at("a", 11_000, 999_999_000)), "never early");
-        assert!(begun.is_over(&at("a", 11_001, 0)), "and no later than a millisecond");
+        assert!(begun.is_over(&at("a", 11_001, 0)), "at most a millisecond late");
     }
 
     #[test]
-    fn held_it_keeps_what_is_left_on_any_clock() {
+    fn a_held_countdown_keeps_the_time_left_on_any_clock() {
         let mut time = Countdown::begin(&at("a", 0, 0), 10_000);
         time.hold(&at("a", 4_001, 4_001));
         for later in [at("a", 500_000, 500_000), at("b", 1, 900_000)] {
@@ -151,7 +151,7 @@ mod tests {
         time.release(&at("b", 100, 900_000));
         assert_eq!(time.due(), Some(6_101));
         time.release(&at("b", 200, 900_000));
-        assert_eq!(time.due(), Some(6_101), "what runs is left alone");
+        assert_eq!(time.due(), Some(6_101), "a running countdown is unchanged");
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wall_clock_that_was_set_does_not_make_it_early_after_a_boot() {
+    fn setting_the_wall_clock_does_not_make_it_early_after_a_boot() {
         let mut time = Countdown::begin(&at("a", 0, 0), 10_000);
         // An hour ahead, noticed with the next write.
         time.note_wall(&at("a", 2_001, 3_602_000));

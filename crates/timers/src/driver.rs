@@ -1,5 +1,5 @@
-//! The one task that lets timers fire: it sleeps until the next is due or something is seen of what
-//! they watch.
+//! The task that fires timers: it sleeps until the next one is due or the state of a watched
+//! process changes.
 
 use std::collections::HashSet;
 use std::io;
@@ -7,45 +7,45 @@ use std::sync::Arc;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
-use crate::clock::Alarm;
+use crate::interfaces::StateChange;
 use crate::limits::RETRY;
 use crate::record::TimerId;
 use crate::store::Timers;
-use crate::world::Following;
 use patterm_panes::process::ProcessId;
+use patterm_store::clock::Alarm;
 
-/// Lets the timers of a project fire.
+/// Fires the timers of a project.
 pub struct Driver {
     timers: Arc<Timers>,
     alarm: Alarm,
-    following: FuturesUnordered<Following>,
+    following: FuturesUnordered<StateChange>,
     followed: HashSet<ProcessId>,
 }
 
 impl Driver {
-    /// One that will run; it needs the runtime.
+    /// Creates a driver; it needs a tokio runtime.
     pub fn new(timers: Arc<Timers>) -> io::Result<Self> {
         let alarm = timers.clock.alarm()?;
         Ok(Self { timers, alarm, following: FuturesUnordered::new(), followed: HashSet::new() })
     }
 
-    /// Fires what is to fire, for ever.
+    /// Fires timers until the server ends.
     pub async fn run(mut self) {
         let mut deliveries = self.timers.deliver.changes();
         loop {
             deliveries.mark_unchanged();
             self.follow();
-            self.timers.look();
+            self.timers.observe_all();
             let put_back = fire(&self.timers).await;
-            self.timers.write_down();
+            self.timers.save_events();
             let due = self.wake_at(&put_back);
             let Self { timers, alarm, following, followed } = &mut self;
             tokio::select! {
                 () = timers.wakeup.notified() => {}
                 woken = alarm.until(due) => {
                     if let Err(error) = woken {
-                        // Never seen; without a clock nothing could fire in time.
-                        tracing::error!(%error, "the alarm of timers does not work");
+                        // This has never been seen; without a clock, no timer could fire on time.
+                        tracing::error!(%error, "the alarm for timers failed");
                         return;
                     }
                 }
@@ -57,7 +57,7 @@ impl Driver {
         }
     }
 
-    /// When to wake, whatever happens before.
+    /// When to wake up at the latest.
     fn wake_at(&self, put_back: &HashSet<TimerId>) -> Option<u64> {
         let timers = &self.timers;
         let retry = u64::try_from(RETRY.as_millis()).unwrap_or(u64::MAX);
@@ -65,25 +65,25 @@ impl Driver {
         [timers.next_due(put_back), again].into_iter().flatten().min()
     }
 
-    /// Begins to follow what timers listen to by now. What none listens to any more is let go of
-    /// when something is seen of it.
+    /// Starts to follow the processes that timers watch. Processes that are no longer
+    /// watched are dropped at their next change.
     fn follow(&mut self) {
-        for id in self.timers.listens_to() {
-            // One that is closed is seen in the table, and would never be heard of.
-            let there = self.timers.observe.process(&id).is_some();
-            if there && self.followed.insert(id.clone()) {
+        for id in self.timers.watched_processes() {
+            // A closed process never changes again; its state is visible in the table.
+            let exists = self.timers.observe.process(&id).is_some();
+            if exists && self.followed.insert(id.clone()) {
                 self.following.push(self.timers.observe.changed(id));
             }
         }
     }
 }
 
-/// Fires all that are to fire; returns those whose texts nobody takes now.
+/// Fires all timers that are ready; returns those whose texts cannot be queued now.
 async fn fire(timers: &Timers) -> HashSet<TimerId> {
     let mut put_back = HashSet::new();
     while let Some(fired) = timers.fire_next(&put_back) {
         put_back.extend(fired.err());
-        // Each is a write to the disk: whoever else has something to do gets a turn.
+        // Each firing writes to the disk, so let other tasks run.
         tokio::task::yield_now().await;
     }
     put_back

@@ -1,4 +1,4 @@
-//! Why something could not be done with a timer.
+//! Errors of operations on timers.
 
 use patterm_panes::process::ProcessId;
 use patterm_store::state::StateError;
@@ -7,43 +7,43 @@ use thiserror::Error;
 use crate::limits::{OF_ONE_OWNER, OF_THE_PROJECT};
 use crate::record::TimerId;
 
-/// Why something could not be done with a timer.
+/// Why an operation on a timer failed.
 #[derive(Debug, Error)]
 pub enum TimerError {
-    /// The project has too many.
+    /// The project has too many timers.
     #[error("the project has {OF_THE_PROJECT} timers; cancel some first")]
     ProjectFull,
-    /// Their owner has too many.
+    /// The owner has too many timers.
     #[error("{0} has {OF_ONE_OWNER} timers; cancel some first")]
     OwnerFull(ProcessId),
-    /// Their texts are too long together.
+    /// The bodies of all timers are too long.
     #[error(
-        "the bodies of all timers take up to 4 MiB together; put this one into a file and name that \
-         in the body"
+        "the bodies of all timers may have up to 4 MiB together; put this text into a file, and name \
+         the file in the body"
     )]
     BodiesFull,
     /// It fired.
-    #[error("timer {0} has fired already")]
+    #[error("timer {0} has already fired")]
     Fired(TimerId),
     /// It was cancelled.
     #[error("timer {0} was cancelled")]
     Cancelled(TimerId),
     /// Its owner was closed.
-    #[error("timer {0} went when its owner was closed")]
+    #[error("timer {0} ended when its owner was closed")]
     OwnerClosed(TimerId),
-    /// It is over, too long ago to know how.
-    #[error("timer {0} is over: it fired or was cancelled")]
+    /// It ended too long ago to know how.
+    #[error("timer {0} has ended: it fired or was cancelled")]
     Over(TimerId),
-    /// There never was one of this id.
+    /// No timer ever had this id.
     #[error("there is no timer `{0}`")]
     Unknown(TimerId),
-    /// The timers could not be written.
+    /// The timers could not be saved.
     #[error(transparent)]
     State(#[from] StateError),
 }
 
 impl TimerError {
-    /// Whether there may be no more timers.
+    /// Whether a limit was reached.
     pub fn is_limit(&self) -> bool {
         matches!(self, Self::ProjectFull | Self::OwnerFull(_) | Self::BodiesFull)
     }

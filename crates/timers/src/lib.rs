@@ -1,28 +1,27 @@
-//! Timers: a text that reaches its owner after a time, or when processes it watches fall idle. They
-//! survive the server and fire once. Timers know the records of processes; what processes do and how texts
-//! reach them is behind two traits, [`Observe`] and [`Deliver`].
+//! Timers: a text that is delivered to its owner after a delay, or when watched processes
+//! become idle or exit. Timers survive the server and fire once. They know the records of
+//! processes; the activity of processes and the delivery of texts are behind two traits,
+//! [`Observe`] and [`Deliver`].
 
 mod book;
 #[cfg(test)]
 mod book_tests;
-mod clock;
 mod countdown;
 mod driver;
 mod error;
+mod firing_text;
+mod interfaces;
 mod limits;
+mod observation;
 mod record;
-mod sight;
 mod store;
-mod words;
-mod world;
 
 pub use book::{Condition, NewTimer};
-pub use clock::{Clock, Moment};
 pub use driver::Driver;
 pub use error::TimerError;
+pub use firing_text::{limited, name_busy};
+pub use interfaces::{Deliver, Observe, StateChange};
 pub use limits::{BODY_BYTES, MOST_SECONDS, WATCHED};
+pub use observation::{BusyAgent, Observation, ObservedActivity, WatchState};
 pub use record::{Mode, Timer, TimerId, Wake};
-pub use sight::{BusyAgent, Look, ObservedActivity, Sight};
 pub use store::Timers;
-pub use words::{limited, name_busy};
-pub use world::{Deliver, Following, Observe};

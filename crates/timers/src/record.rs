@@ -1,14 +1,14 @@
-//! What is kept of a timer.
+//! The records of timers.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Moment;
 use crate::countdown::Countdown;
-use crate::sight::{Look, Sight};
+use crate::observation::{Observation, WatchState};
 use patterm_panes::process::ProcessId;
+use patterm_store::clock::Moment;
 
 /// The id of a timer: `t1`, `t2`, …
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +20,7 @@ impl TimerId {
         Self(format!("t{number}"))
     }
 
-    /// The id that a caller named; there may be no such timer.
+    /// The id that a caller gave; there may be no such timer.
     pub fn named(text: &str) -> Self {
         Self(text.to_owned())
     }
@@ -36,7 +36,7 @@ impl fmt::Display for TimerId {
     }
 }
 
-/// Which of the watched processes must rest.
+/// How many of the watched processes must become idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -46,79 +46,80 @@ pub enum Mode {
     All,
 }
 
-/// A process that is watched.
+/// A watched process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watched {
     /// Its id.
     pub id: ProcessId,
-    /// Its name when it was last known to have one.
+    /// Its last known name.
     pub(crate) name: String,
-    /// It was idle when the timer was armed, and was not seen at work since.
+    /// Whether it was idle when the timer was armed, and has not been seen working since.
     pub(crate) resting: bool,
-    /// How many of its rests do not count: those up to the one at arming.
+    /// How many idle periods do not count: those up to the one at arming.
     #[serde(skip)]
-    pub(crate) uncounted: u64,
+    pub(crate) ignored_periods: u64,
     #[serde(skip)]
-    pub(crate) seen: Sight,
+    pub(crate) seen: Observation,
 }
 
 impl Watched {
-    pub(crate) fn arm(id: ProcessId, name: String, seen: Sight) -> Self {
-        let mut watched = Self { id, name, resting: false, uncounted: 0, seen };
-        watched.arm_again(seen);
+    pub(crate) fn arm(id: ProcessId, name: String, seen: Observation) -> Self {
+        let mut watched = Self { id, name, resting: false, ignored_periods: 0, seen };
+        watched.rearm(seen);
         watched
     }
 
-    pub(crate) fn arm_again(&mut self, seen: Sight) {
+    pub(crate) fn rearm(&mut self, seen: Observation) {
         self.seen = seen;
-        self.resting = seen.look == Look::Pausing || seen.look.is_idle();
-        // A rest that has begun and is not counted yet will be.
-        self.uncounted = seen.rests + u64::from(self.resting && !seen.counted);
+        self.resting = seen.state == WatchState::Settling || seen.state.is_idle();
+        // An idle period that has begun is counted later.
+        self.ignored_periods = seen.idle_periods + u64::from(self.resting && !seen.counted);
     }
 
-    /// The next server counts rests from nought: it will count one that goes on as its first.
-    pub(crate) fn count_anew(&mut self) {
-        self.seen = Sight::default();
-        self.uncounted = u64::from(self.resting);
+    /// A new server counts idle periods from zero, and counts a current one as its first.
+    pub(crate) fn restart_counting(&mut self) {
+        self.seen = Observation::default();
+        self.ignored_periods = u64::from(self.resting);
     }
 
-    /// Notes what is seen; true if that is worth writing down.
-    pub(crate) fn observe(&mut self, sight: Sight) -> bool {
-        self.seen = sight;
-        let worked = self.resting && sight.look.is_busy();
+    /// Records the state of the process; returns whether that must be saved.
+    pub(crate) fn observe(&mut self, observation: Observation) -> bool {
+        self.seen = observation;
+        let worked = self.resting && observation.state.is_busy();
         if worked {
             self.resting = false;
-            self.uncounted = self.uncounted.min(sight.rests);
+            self.ignored_periods = self.ignored_periods.min(observation.idle_periods);
         }
         worked
     }
 
-    /// Whether it came to rest since the timer was armed.
-    pub(crate) fn has_rested(&self) -> bool {
-        self.seen.rests > self.uncounted || (self.seen.look.is_idle() && !self.resting)
+    /// Whether it became idle since the timer was armed.
+    pub(crate) fn became_idle(&self) -> bool {
+        self.seen.idle_periods > self.ignored_periods
+            || (self.seen.state.is_idle() && !self.resting)
     }
 
-    pub(crate) fn look(&self) -> Look {
-        self.seen.look
+    pub(crate) fn state(&self) -> WatchState {
+        self.seen.state
     }
 }
 
-/// What a timer waits for.
+/// The condition of a timer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wake {
-    /// A time that is over.
+    /// A delay has passed.
     Delay(Countdown),
-    /// Processes that rest.
+    /// Processes are idle.
     Idle {
-        /// Which of them must rest.
+        /// How many of them must be idle.
         mode: Mode,
-        /// They must have ended. Servers before 0.1.1 do not know this, and wait for their rest.
+        /// They must have exited. Servers before 0.1.1 ignore this, and wait until they are idle.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         exits: bool,
         /// The processes.
         watched: Vec<Watched>,
-        /// The time after which it fires whatever they do.
+        /// The time after which it fires in any case.
         max_wait: Option<Countdown>,
     },
 }
@@ -128,19 +129,19 @@ pub enum Wake {
 pub struct Timer {
     /// Its id.
     pub id: TimerId,
-    /// Who gets the text.
+    /// The process that gets the text.
     pub owner: ProcessId,
-    /// Who set it; `None` outside the project.
+    /// The process that set it; `None` if that was outside the project.
     pub set_by: Option<ProcessId>,
-    /// Its name for its owner.
+    /// Its name, for its owner.
     pub label: Option<String>,
     /// The text; `None` for the fixed line of `timer_wait`.
     pub body: Option<String>,
     /// When it was set, in milliseconds since 1970.
     pub set_at: u64,
-    /// It does not count.
+    /// Whether it is paused.
     pub paused: bool,
-    /// What it waits for.
+    /// Its condition.
     pub wake: Wake,
 }
 
@@ -159,17 +160,17 @@ impl Timer {
         }
     }
 
-    /// Whether it fires after some time whatever the watched processes do.
+    /// Whether it fires after some time in any case.
     pub fn has_max_wait(&self) -> bool {
         self.countdown().is_some()
     }
 
-    /// What is left until it fires by time, where it does.
+    /// The time until it fires by its delay or maximum wait, if it has one.
     pub fn left_ms(&self, now: &Moment) -> Option<u64> {
         self.countdown().map(|time| time.left_ms(now))
     }
 
-    /// The processes that it watches.
+    /// The watched processes.
     pub fn watched(&self) -> &[Watched] {
         match &self.wake {
             Wake::Delay(_) => &[],
@@ -184,27 +185,31 @@ impl Timer {
         }
     }
 
-    /// The watched processes of which nothing tells whether they rest.
-    pub fn watched_in_the_dark(&self) -> Vec<ProcessId> {
-        let dark = self.watched().iter().filter(|watched| watched.look() == Look::Unknown);
-        dark.map(|watched| watched.id.clone()).collect()
+    /// The watched processes whose state is unknown.
+    pub fn watched_unknown(&self) -> Vec<ProcessId> {
+        let unknown =
+            self.watched().iter().filter(|watched| watched.state() == WatchState::Unknown);
+        unknown.map(|watched| watched.id.clone()).collect()
     }
 
-    /// The watched processes that wait for the end of a limit.
-    pub fn watched_at_a_limit(&self) -> Vec<ProcessId> {
-        let limited = self.watched().iter().filter(|watched| watched.look() == Look::Limited);
+    /// The watched processes that have reached a usage limit.
+    pub fn watched_limited(&self) -> Vec<ProcessId> {
+        let limited =
+            self.watched().iter().filter(|watched| watched.state() == WatchState::Limited);
         limited.map(|watched| watched.id.clone()).collect()
     }
 
-    /// The watched processes that it need not wait for (`true`) or waits for (`false`).
-    pub fn watched_that_rest(&self, rest: bool) -> Vec<ProcessId> {
+    /// The watched processes that already meet the condition (`true`), or that it waits for
+    /// (`false`).
+    pub fn watched_done(&self, done: bool) -> Vec<ProcessId> {
         let Wake::Idle { mode, exits, watched, .. } = &self.wake else { return Vec::new() };
-        // A pause that began before `any` was armed does not count; `all` wants to be sure of it.
-        let rests = |look: Look| match *exits {
-            true => look.is_over(),
-            false => look.is_idle() || (*mode == Mode::Any && look == Look::Pausing),
+        // `any` ignores idle periods that began before it was armed; `all` waits until
+        // they are certain.
+        let is_done = |state: WatchState| match *exits {
+            true => state.has_ended(),
+            false => state.is_idle() || (*mode == Mode::Any && state == WatchState::Settling),
         };
-        let those = watched.iter().filter(|watched| rests(watched.look()) == rest);
+        let those = watched.iter().filter(|watched| is_done(watched.state()) == done);
         those.map(|watched| watched.id.clone()).collect()
     }
 }
@@ -218,7 +223,7 @@ pub(crate) enum End {
     OwnerClosed,
 }
 
-/// A timer that is over.
+/// A timer that has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ended {
     pub(crate) id: TimerId,

@@ -1,4 +1,4 @@
-//! The timers of a project, as the state folder holds them.
+//! The timers of a project, saved in the state folder.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 
 use crate::book::{Book, NewTimer};
-use crate::clock::{Clock, Moment};
 use crate::error::TimerError;
+use crate::firing_text;
+use crate::interfaces::{Deliver, Observe};
+use crate::observation::Observation;
 use crate::record::{End, Timer, TimerId};
-use crate::sight::Sight;
-use crate::words;
-use crate::world::{Deliver, Observe};
 use patterm_panes::process::ProcessId;
+use patterm_store::clock::{Clock, Moment};
 use patterm_store::state::{self, StateDir, StateError};
 
 const FILE: &str = "timers.json";
 const VERSION: u32 = 1;
 
-/// The timers of a project. What callers are told is on the disk before they are.
+/// The timers of a project. Every change is on disk before its caller gets a result.
 #[derive(Debug)]
 pub struct Timers {
     file: PathBuf,
@@ -27,7 +27,7 @@ pub struct Timers {
     pub(crate) deliver: Arc<dyn Deliver>,
     pub(crate) clock: Clock,
     inner: Mutex<Inner>,
-    /// Notified when the driver should look again.
+    /// Notified when the driver should check again.
     pub(crate) wakeup: Notify,
     /// Counts the changes.
     changes: watch::Sender<u64>,
@@ -36,7 +36,7 @@ pub struct Timers {
 #[derive(Debug)]
 struct Inner {
     book: Book,
-    /// What the book says is not on the disk yet.
+    /// Whether the book has changes that are not on disk yet.
     unwritten: bool,
 }
 
@@ -64,20 +64,20 @@ impl Timers {
         })
     }
 
-    /// Sets a timer; returns it, and whether it was there already.
+    /// Sets a timer; returns it, and whether it already existed.
     pub fn set(&self, new: NewTimer) -> Result<(Timer, bool), TimerError> {
         let now = self.now();
-        let set =
-            self.change(state::write, |book| book.set(new, &now, |id| self.observe.sight(id)));
+        let set = self
+            .change(state::write, |book| book.set(new, &now, |id| self.observe.observation(id)));
         set.map(|(timer, already)| (self.present(timer), already))
     }
 
-    /// The moment it is.
+    /// The current moment.
     pub fn now(&self) -> Moment {
         self.clock.now()
     }
 
-    /// Ends a timer without its text.
+    /// Ends a timer without delivering its text.
     pub fn cancel(&self, id: &TimerId) -> Result<(), TimerError> {
         self.change(state::write_reserved, |book| {
             book.find(id)?;
@@ -86,7 +86,7 @@ impl Timers {
         })
     }
 
-    /// Has a timer not count until it is resumed.
+    /// Stops a timer until it is resumed.
     pub fn pause(&self, id: &TimerId) -> Result<Timer, TimerError> {
         let now = self.now();
         let paused = self.change(state::write_reserved, |book| {
@@ -96,37 +96,37 @@ impl Timers {
         paused.map(|timer| self.present(timer))
     }
 
-    /// Lets a paused timer go on.
+    /// Continues a paused timer.
     pub fn resume(&self, id: &TimerId) -> Result<Timer, TimerError> {
         let now = self.now();
         self.change(state::write_reserved, |book| {
-            book.resume(id, &now, |id| self.observe.sight(id));
+            book.resume(id, &now, |id| self.observe.observation(id));
             book.find(id).cloned()
         })
     }
 
-    /// One of them; the error says what became of it.
+    /// Finds a timer; the error says what happened to it.
     pub fn find(&self, id: &TimerId) -> Result<Timer, TimerError> {
         self.lock().book.find(id).cloned()
     }
 
-    /// All that are set, oldest first, and the moment they are seen at.
+    /// All timers, oldest first, and the current moment.
     pub fn all(&self) -> (Vec<Timer>, Moment) {
         let mut timers = self.lock().book.all().to_vec();
         self.show_present(&mut timers);
         (timers, self.now())
     }
 
-    /// A process was closed: its own timers go, and those that watch it look again.
+    /// A process was closed: ends its timers, and checks those that watch it.
     pub fn close(&self, process: &ProcessId) {
         let mut inner = self.lock();
         inner.unwritten |= inner.book.close_owner(process);
         drop(inner);
-        self.write_down();
+        self.save_events();
         self.wakeup.notify_one();
     }
 
-    /// Something ended that a timer may watch.
+    /// A watched process may have exited.
     pub fn notify(&self) {
         self.wakeup.notify_one();
     }
@@ -136,25 +136,26 @@ impl Timers {
         self.changes.subscribe()
     }
 
-    /// The processes that timers listen to.
-    pub(crate) fn listens_to(&self) -> HashSet<ProcessId> {
-        self.lock().book.listens_to()
+    /// The processes that timers watch.
+    pub(crate) fn watched_processes(&self) -> HashSet<ProcessId> {
+        self.lock().book.watched_processes()
     }
 
-    /// Looks at every process that is listened to.
-    pub(crate) fn look(&self) {
-        for id in self.listens_to() {
-            let sight = self.observe.sight(&id);
+    /// Observes every watched process.
+    pub(crate) fn observe_all(&self) {
+        for id in self.watched_processes() {
+            let observation = self.observe.observation(&id);
             let mut inner = self.lock();
-            inner.unwritten |= inner.book.observe(&id, sight);
+            inner.unwritten |= inner.book.observe(&id, observation);
         }
     }
 
-    /// Fires the next timer that is to fire, those put back aside: `None` if there is none. An error
-    /// says whose text could not be queued now.
+    /// Fires the next ready timer, except those in `put_back`; `None` if there is none. The
+    /// error is the timer whose text cannot be queued now.
     ///
-    /// Its text is queued under its own key before the timer goes: whoever dies in between, the
-    /// next server finds out. Nobody can cancel or pause it meanwhile.
+    /// The text is queued under the timer's id before the timer ends, so that if the server
+    /// dies in between, the next one finds out. The lock prevents cancelling or pausing it
+    /// in the meantime.
     pub(crate) fn fire_next(&self, put_back: &HashSet<TimerId>) -> Option<Result<(), TimerId>> {
         let mut inner = self.lock();
         let now = self.now();
@@ -162,27 +163,28 @@ impl Timers {
         let (id, to) = (timer.id.clone(), timer.owner.clone());
         let mut how = End::OwnerClosed;
         if self.observe.process(&to).is_some() {
-            let text = words::text(timer, why, &*self.observe);
+            let text = firing_text::text(timer, why, &*self.observe);
             if let Err(error) = self.deliver.deliver(&to, &id, text) {
                 tracing::warn!(%id, error, "a timer cannot fire now");
                 return Some(Err(id));
             }
             how = End::Fired;
         }
-        tracing::info!(%id, ?why, ?how, "a timer is over");
+        tracing::info!(%id, ?why, ?how, "a timer ended");
         inner.book.end(&id, how);
         inner.unwritten = true;
         Some(Ok(()))
     }
 
-    /// When the next is over, those put back aside.
+    /// When the next timer is due, except those in `put_back`.
     pub(crate) fn next_due(&self, put_back: &HashSet<TimerId>) -> Option<u64> {
         self.lock().book.next_due(|id| !put_back.contains(id))
     }
 
-    /// Writes down what happened, which no full disk can undo: what cannot be written now is written
-    /// with the next change, and a server that dies before finds it out again.
-    pub(crate) fn write_down(&self) {
+    /// Saves events. They have happened even if the disk is full: a failed write is
+    /// repeated with the next change, and if the server dies first, the next one observes
+    /// them again.
+    pub(crate) fn save_events(&self) {
         let mut inner = self.lock();
         if !inner.unwritten {
             return;
@@ -191,11 +193,11 @@ impl Timers {
         self.changes.send_modify(|count| *count += 1);
         match state::write_reserved(&self.file, VERSION, &inner.book) {
             Ok(()) => inner.unwritten = false,
-            Err(error) => tracing::error!(%error, "what timers did is not written down yet"),
+            Err(error) => tracing::error!(%error, "cannot record the changes of timers yet"),
         }
     }
 
-    /// Changes the book; if it cannot be written, it is as before.
+    /// Changes the book; it is unchanged if it cannot be saved.
     fn change<T>(
         &self,
         write: fn(&Path, u32, &Book) -> Result<(), StateError>,
@@ -217,13 +219,14 @@ impl Timers {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows timers what they watch as it is now, paused ones too.
+    /// Updates timers with the current state of the processes they watch, even paused ones.
     fn show_present(&self, timers: &mut [Timer]) {
-        let mut seen: HashMap<ProcessId, Sight> = HashMap::new();
+        let mut seen: HashMap<ProcessId, Observation> = HashMap::new();
         for watched in timers.iter_mut().flat_map(Timer::watched_mut) {
-            let sight =
-                seen.entry(watched.id.clone()).or_insert_with_key(|id| self.observe.sight(id));
-            watched.seen = *sight;
+            let observation = seen
+                .entry(watched.id.clone())
+                .or_insert_with_key(|id| self.observe.observation(id));
+            watched.seen = *observation;
         }
     }
 

@@ -1,8 +1,7 @@
 //! A frame of cells, before it is turned into bytes.
 
-use patterm_screen::{CursorShape, Span, Style};
+use patterm_screen::{CursorShape, Span, Style, clusters};
 use patterm_wire::printable::is_active;
-use unicode_width::UnicodeWidthChar;
 
 /// A rectangle of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,7 +55,7 @@ impl Rect {
 pub(crate) struct Cell {
     /// Its character; NUL in the second half of a wide character.
     pub(crate) character: char,
-    /// Combining characters.
+    /// The other characters of its cluster: marks, selectors, joined emoji.
     pub(crate) combining: Option<Box<str>>,
     pub(crate) style: Style,
 }
@@ -87,12 +86,12 @@ pub(crate) struct Canvas {
 
 /// The width of a character in columns.
 pub(crate) fn width_of(character: char) -> u16 {
-    if is_active(character) { 0 } else { character.width().map_or(0, |width| width as u16) }
+    patterm_screen::width(character) as u16
 }
 
 /// The width of a text in columns.
 pub(crate) fn text_width(text: &str) -> usize {
-    text.chars().map(|character| usize::from(width_of(character))).sum()
+    patterm_screen::text_width(text)
 }
 
 impl Canvas {
@@ -110,6 +109,15 @@ impl Canvas {
         let inside = x < self.width && y < self.height;
         let index = usize::from(y) * usize::from(self.width) + usize::from(x);
         inside.then(|| &mut self.cells[index])
+    }
+
+    /// Makes a part of a row blank.
+    pub(crate) fn blank(&mut self, y: u16, left: u16, right: u16) {
+        for x in left..right.min(self.width) {
+            if let Some(cell) = self.cell(x, y) {
+                *cell = Cell::default();
+            }
+        }
     }
 
     /// Changes the style of the cells in a rectangle.
@@ -140,9 +148,8 @@ impl Canvas {
         {
             (head.character, head.combining) = (' ', None);
         }
-        let old = self.cell(x, y).map_or(' ', |cell| cell.character);
-        if width_of(old) == 2
-            && let Some(tail) = self.cell(x + 1, y)
+        if let Some(tail) = self.cell(x + 1, y)
+            && tail.character == '\0'
         {
             tail.character = ' ';
         }
@@ -155,25 +162,35 @@ impl Canvas {
     pub(crate) fn put(&mut self, x: u16, y: u16, edge: u16, text: &str, style: &Style) -> u16 {
         let edge = edge.min(self.width);
         let mut at = x;
-        for character in text.chars() {
-            match width_of(character) {
-                // It would affect combining than its own cell.
-                _ if is_active(character) => {}
-                0 => self.combine(x, at, y, character),
-                width if at + width > edge => break,
-                1 => {
-                    self.set(at, y, character, style);
-                    at += 1;
-                }
-                _ => {
-                    self.set(at + 1, y, ' ', style);
-                    self.set(at, y, character, style);
-                    if let Some(tail) = self.cell(at + 1, y) {
-                        tail.character = '\0';
-                    }
-                    at += 2;
-                }
+        for (cluster, width) in clusters(text) {
+            // An active character would affect more than its own cell.
+            let mut characters = cluster.chars();
+            if width == 0 {
+                let marks = characters.filter(|mark| !is_active(*mark));
+                marks.for_each(|mark| self.combine(x, at, y, mark));
+                continue;
             }
+            let width = width as u16;
+            if at + width > edge {
+                break;
+            }
+            let first = characters.next().filter(|first| !is_active(*first)).unwrap_or(' ');
+            if width == 2 {
+                self.set(at + 1, y, ' ', style);
+            }
+            self.set(at, y, first, style);
+            let others: String = characters.filter(|other| !is_active(*other)).collect();
+            if let Some(head) = self.cell(at, y)
+                && !others.is_empty()
+            {
+                head.combining = Some(others.into());
+            }
+            if width == 2
+                && let Some(tail) = self.cell(at + 1, y)
+            {
+                tail.character = '\0';
+            }
+            at += width;
         }
         at
     }
@@ -265,6 +282,21 @@ mod tests {
         assert_eq!(canvas.text(), "a xe\u{301}b\n", "half a character becomes blank");
         canvas.put(5, 0, 6, "漢", &Style::default());
         assert_eq!(canvas.text(), "a xe\u{301}b\n", "it does not fit");
+    }
+
+    #[test]
+    fn a_cluster_is_one_cell_of_its_width() {
+        let mut canvas = Canvas::new(8, 1);
+        let end =
+            canvas.put(0, 0, 8, "👨\u{200d}👩\u{200d}👧❤\u{fe0f}a\u{3164}b", &Style::default());
+        assert_eq!(end, 8);
+        let row = canvas.row(0);
+        assert_eq!(row[0].combining.as_deref(), Some("\u{200d}👩\u{200d}👧"));
+        assert_eq!((row[1].character, row[2].character, row[3].character), ('\0', '❤', '\0'));
+        // A filler is invisible: it is drawn as the blank that it looks like.
+        assert_eq!((row[4].character, row[5].character, row[7].character), ('a', ' ', 'b'));
+        canvas.put(3, 0, 8, "x", &Style::default());
+        assert_eq!(canvas.row(0)[2], Cell::default(), "half a cluster becomes blank");
     }
 
     #[test]

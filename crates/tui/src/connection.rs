@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use patterm_screen::Size;
+use patterm_wire::environment::{CallerEnvironment, PassEnvironment};
 use patterm_wire::error::INTERNAL_ERROR;
 use patterm_wire::follow::{self, Follow, FollowRequest, ProjectSnapshot, SelectionAnswer};
 use patterm_wire::view::{
@@ -18,10 +19,10 @@ use serde_json::Value;
 use crate::update::CallPurpose;
 
 /// Bytes per read.
-const READ_BYTES: usize = 64 << 10;
+pub(crate) const READ_BYTES: usize = 64 << 10;
 
 /// The longest message accepted: a project with its last messages, or a part of some output.
-const MESSAGE_BYTES: usize = 64 << 20;
+pub(crate) const MESSAGE_BYTES: usize = 64 << 20;
 
 /// Bytes that may wait for the server. It always reads, so if there are more, it is broken.
 const OUTBOX_BYTES: usize = 8 << 20;
@@ -38,15 +39,22 @@ impl From<io::Error> for ConnectionLost {
 
 /// A stream that never blocks.
 #[derive(Debug)]
-struct NonBlockingStream {
-    stream: UnixStream,
+pub(crate) struct NonBlockingStream {
+    pub(crate) stream: UnixStream,
     outbox: VecDeque<u8>,
+    /// Something was read.
+    heard: bool,
 }
 
 impl NonBlockingStream {
-    fn new(stream: UnixStream) -> io::Result<Self> {
+    pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        Ok(Self { stream, outbox: VecDeque::new() })
+        Ok(Self { stream, outbox: VecDeque::new(), heard: false })
+    }
+
+    /// Whether something waits for the server.
+    pub(crate) fn wants_to_write(&self) -> bool {
+        !self.outbox.is_empty()
     }
 
     fn push(&mut self, bytes: &[u8]) -> Result<(), ConnectionLost> {
@@ -57,7 +65,7 @@ impl NonBlockingStream {
         self.flush()
     }
 
-    fn flush(&mut self) -> Result<(), ConnectionLost> {
+    pub(crate) fn flush(&mut self) -> Result<(), ConnectionLost> {
         while !self.outbox.is_empty() {
             let (front, _) = self.outbox.as_slices();
             match self.stream.write(front) {
@@ -73,17 +81,20 @@ impl NonBlockingStream {
     }
 
     /// Reads what is available, which may be nothing.
-    fn read<'a>(&mut self, buffer: &'a mut [u8]) -> Result<&'a [u8], ConnectionLost> {
+    pub(crate) fn read<'a>(&mut self, buffer: &'a mut [u8]) -> Result<&'a [u8], ConnectionLost> {
         use io::ErrorKind::{Interrupted, WouldBlock};
         match self.stream.read(buffer) {
             Ok(0) => Err(ConnectionLost),
-            Ok(bytes) => Ok(&buffer[..bytes]),
+            Ok(bytes) => {
+                self.heard = true;
+                Ok(&buffer[..bytes])
+            }
             Err(e) if matches!(e.kind(), WouldBlock | Interrupted) => Ok(&[]),
             Err(_) => Err(ConnectionLost),
         }
     }
 
-    fn request<M: Method>(&mut self, params: &M::Params) -> Result<(), ConnectionLost> {
+    pub(crate) fn request<M: Method>(&mut self, params: &M::Params) -> Result<(), ConnectionLost> {
         let params = serde_json::to_string(params).map_err(|_| ConnectionLost)?;
         self.send_request(1, M::NAME, &params)
     }
@@ -103,7 +114,7 @@ fn parse_error(error: &str) -> ErrorObject {
 }
 
 /// The text of an error, without suggestions for callers of tools.
-fn error_text(error: &str) -> String {
+pub(crate) fn error_text(error: &str) -> String {
     let error = parse_error(error);
     error.details().render(|_| None).unwrap_or(error.message)
 }
@@ -127,9 +138,11 @@ pub(crate) struct FollowConnection {
 }
 
 impl FollowConnection {
-    pub(crate) fn begin(stream: UnixStream) -> Result<Self, ConnectionLost> {
+    /// Begins to follow. An observer shows no panes, and is not asked to select any.
+    pub(crate) fn begin(stream: UnixStream, observes: bool) -> Result<Self, ConnectionLost> {
         let mut stream = NonBlockingStream::new(stream)?;
-        stream.request::<Follow>(&FollowRequest { version: follow::VERSION, answers: true })?;
+        let version = follow::VERSION;
+        stream.request::<Follow>(&FollowRequest { version, answers: !observes, observes })?;
         Ok(Self { stream, decoder: Decoder::new(MESSAGE_BYTES) })
     }
 
@@ -137,8 +150,13 @@ impl FollowConnection {
         self.stream.stream.as_fd()
     }
 
+    /// Whether anything came from the server since the last call.
+    pub(crate) fn take_heard(&mut self) -> bool {
+        std::mem::take(&mut self.stream.heard)
+    }
+
     pub(crate) fn wants_to_write(&self) -> bool {
-        !self.stream.outbox.is_empty()
+        self.stream.wants_to_write()
     }
 
     /// Reports what was done about a call of `select_process`.
@@ -199,9 +217,18 @@ pub(crate) struct CallConnection {
 }
 
 impl CallConnection {
-    pub(crate) fn begin(stream: UnixStream, greeting: &str) -> Result<Self, ConnectionLost> {
+    pub(crate) fn begin(
+        stream: UnixStream,
+        greeting: &str,
+        environment: Option<&CallerEnvironment>,
+    ) -> Result<Self, ConnectionLost> {
         let mut stream = NonBlockingStream::new(stream)?;
         stream.push(format!("{greeting}\n").as_bytes())?;
+        // The answer is ignored: a 0.1 server refuses the request, and starts programs with its own environment.
+        if let Some(environment) = environment {
+            let environment = serde_json::to_string(environment).map_err(|_| ConnectionLost)?;
+            stream.send_request(0, PassEnvironment::NAME, &environment)?;
+        }
         let decoder = Decoder::new(MESSAGE_BYTES);
         Ok(Self { stream, decoder, last: 0, open: Vec::new() })
     }
@@ -210,8 +237,13 @@ impl CallConnection {
         self.stream.stream.as_fd()
     }
 
+    /// Whether anything came from the server since the last call.
+    pub(crate) fn take_heard(&mut self) -> bool {
+        std::mem::take(&mut self.stream.heard)
+    }
+
     pub(crate) fn wants_to_write(&self) -> bool {
-        !self.stream.outbox.is_empty()
+        self.stream.wants_to_write()
     }
 
     pub(crate) fn call(
@@ -281,7 +313,6 @@ impl PaneConnection {
         process: &str,
         size: Size,
         sizes: SizePolicy,
-        attends: bool,
     ) -> Result<Self, ConnectionLost> {
         let mut stream = NonBlockingStream::new(stream)?;
         stream.request::<View>(&ViewRequest {
@@ -291,7 +322,7 @@ impl PaneConnection {
             columns: Some(size.columns),
             sizes,
             pictures: true,
-            attends,
+            attends: false,
         })?;
         Ok(Self { stream, decoder: ViewDecoder::default(), answer: Some(Vec::new()) })
     }
@@ -300,8 +331,13 @@ impl PaneConnection {
         self.stream.stream.as_fd()
     }
 
+    /// Whether anything came from the server since the last call.
+    pub(crate) fn take_heard(&mut self) -> bool {
+        std::mem::take(&mut self.stream.heard)
+    }
+
     pub(crate) fn wants_to_write(&self) -> bool {
-        !self.stream.outbox.is_empty()
+        self.stream.wants_to_write()
     }
 
     pub(crate) fn send(&mut self, frame: &FromView) -> Result<(), ConnectionLost> {
@@ -360,8 +396,7 @@ mod tests {
     fn what_was_sent_before_the_end_is_read_after_a_failed_write() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let size = Size::new(24, 80);
-        let mut pane =
-            PaneConnection::begin(ours, "p1", size, SizePolicy::default(), false).unwrap();
+        let mut pane = PaneConnection::begin(ours, "p1", size, SizePolicy::default()).unwrap();
         let refusal = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no folder"}}"#;
         (&theirs).write_all(format!("{refusal}\n").as_bytes()).unwrap();
         drop(theirs);

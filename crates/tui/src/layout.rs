@@ -37,8 +37,8 @@ pub(crate) struct Divider {
     pub(crate) path: Vec<bool>,
 }
 
-/// No share makes a pane vanish.
-pub(crate) const SHARES: std::ops::RangeInclusive<u16> = 100..=900;
+/// The smallest share: no pane vanishes, but a preset layout may give the first of many panes little space.
+pub(crate) const SHARES: std::ops::RangeInclusive<u16> = 40..=960;
 
 impl Layout {
     /// All panes, in reading order.

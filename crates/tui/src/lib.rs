@@ -3,14 +3,22 @@
 //! clock.
 
 mod action;
+mod arrange;
 mod canvas;
 mod connection;
+mod dashboard;
 mod layout;
 mod list;
+mod log_connection;
+mod logs;
 mod markdown;
 mod model;
 mod outer;
+mod overview;
+mod page;
+mod pages;
 mod paint;
+mod probe;
 mod run;
 #[cfg(test)]
 mod sample;
@@ -18,6 +26,8 @@ mod saved_layout;
 mod scroll;
 mod send;
 mod settings;
+mod shown;
+mod table;
 mod terminal;
 mod trust;
 mod update;
@@ -25,5 +35,6 @@ mod view;
 
 pub use outer::TerminalInfo;
 pub use paint::ColourDepth;
+pub use probe::TerminalFeatures;
 pub use run::{Error, Options, ServerConnector, run};
 pub use saved_layout::SavedLayout;

@@ -3,44 +3,42 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patterm_screen::keys::KeyCode;
-use patterm_screen::{Screen, Size};
 use patterm_wire::follow::{ProcessInfo, ProjectSnapshot};
 use patterm_wire::restore::RestoreOffer;
 use patterm_wire::servers::ServerInfo;
 use patterm_wire::tools::{AgentInfo, PadInfo, PortInfo};
 
 use crate::canvas::Rect;
-use crate::layout::{Divider, Layout, PaneId};
-use crate::saved_layout::{SavedLayout, SavedNode};
-use crate::scroll::Scroll;
+use crate::dashboard::Dashboard;
+use crate::layout::{Direction, Divider, Layout, PaneId};
+use crate::logs::LogsView;
+use crate::overview::{AnswerPanel, Overview, Place};
+use crate::saved_layout::SavedLayout;
 use crate::settings::{Settings, Theme};
 use crate::trust::TrustPanel;
 
+pub(crate) use crate::page::{Pane, PanePage};
+
 /// On a narrower terminal the tree would leave no space for a pane.
 const TREE_MIN_WIDTH: u16 = 60;
-
-/// A pane: one process on its own screen.
-#[derive(Debug)]
-pub(crate) struct Pane {
-    pub(crate) process: String,
-    pub(crate) screen: Screen,
-    /// Which run of the process it shows, or will show; 0 for none yet.
-    pub(crate) run: u64,
-    /// It shows output from the server.
-    pub(crate) live: bool,
-    /// Why it shows nothing.
-    pub(crate) refused: Option<String>,
-    /// The size it requested.
-    pub(crate) requested: Option<Size>,
-    /// Its scrollback, if that is open.
-    pub(crate) scroll: Option<Scroll>,
-}
 
 /// What a list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListKind {
     Palette,
     Agents,
+    /// Which agent to start beside this pane, in its folder.
+    AgentsBeside,
+    MoreAgents,
+    /// What to put into a new pane.
+    Split(Direction),
+    /// Which process this pane shows.
+    Processes,
+    Pages,
+    /// Which pane to bring to this page.
+    Join,
+    /// To which page to move this pane.
+    Move,
     Attention,
     Messages,
     Timers,
@@ -54,14 +52,29 @@ pub(crate) enum ListKind {
 pub(crate) enum Question {
     /// The new name of this process.
     Rename(String),
-    /// The first prompt for an agent of this preset.
-    Prompt(String),
+    /// The new name of the page with this number.
+    RenamePage(u32),
+    /// The first prompt for this agent, which may have several lines.
+    Prompt(AgentToStart),
+}
+
+/// An agent that the user is about to start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct AgentToStart {
+    /// Its preset.
+    pub(crate) preset: String,
+    /// Where to split the pane for it.
+    pub(crate) direction: Option<Direction>,
+    /// The process in whose folder it is started.
+    pub(crate) folder_of: Option<String>,
 }
 
 /// What the user is asked to confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Confirmation {
     Close(String),
+    /// The page with this number.
+    ClosePage(u32),
     Stop(String),
     Restart(String),
 }
@@ -74,20 +87,32 @@ pub(crate) enum Mode {
     Typing,
     /// The leader was typed.
     Leader,
+    /// Each pane has a label; its key goes there.
+    Labels,
     /// A list to choose from.
     List { kind: ListKind, chosen: usize, filter: String },
-    /// A text to read.
+    /// Lines to read.
     Text { title: String, text: String, top: usize },
+    /// A scratchpad, rendered as Markdown.
+    Pad { name: String, text: String, top: usize },
     /// All keys.
     Help { top: usize },
+    /// The logs of all processes.
+    Logs,
     /// A line is being typed.
     Line { question: Question, text: String },
     /// The user is asked to confirm.
     Confirm(Confirmation),
     /// The processes that can be restored; some of them may be left out.
     Restore { chosen: usize, left_out: BTreeSet<String> },
+    /// All processes in a table; the user may be asked to confirm something, or have typed the leader.
+    Dashboard { confirmation: Option<Confirmation>, leader: bool },
     /// What the project file would run, for the user to trust it.
     Trust(TrustPanel),
+    /// All projects; this place is chosen.
+    Overview(Place),
+    /// A question of an agent, to answer it without going there.
+    Answer(AnswerPanel),
     /// The process that the user typed into was closed; keys are ignored until the user has noticed.
     Interrupted { name: String },
 }
@@ -99,10 +124,22 @@ pub(crate) enum MouseGrab {
     Line(Divider),
     /// The edge of the tree.
     TreeEdge,
-    /// A selection in a pane, from this position.
-    Selection(PaneId, u16, u16),
+    /// A selection in a pane, from this position; a click there opens a link if the last is true.
+    Selection(PaneId, u16, u16, bool),
+    /// A word or a line of a pane, which was selected by a double or triple click.
+    Chosen(PaneId),
     /// A program gets the events until the button is released.
     Program(PaneId),
+}
+
+/// A click in a pane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Click {
+    pub(crate) pane: PaneId,
+    pub(crate) place: (u16, u16),
+    pub(crate) at: u64,
+    /// 1, 2 or 3 for a single, double or triple click.
+    pub(crate) count: u8,
 }
 
 /// A text at the bottom, until the next key.
@@ -122,11 +159,28 @@ pub(crate) struct Model {
     pub(crate) has_snapshot: bool,
     /// The connection to the server is up.
     pub(crate) connected: bool,
+    /// The key of the project, and of the one that was shown before it.
+    pub(crate) project_key: String,
+    pub(crate) last_project: Option<String>,
+    /// All projects, while the user looks at them.
+    pub(crate) overview: Option<Overview>,
+    /// Why the server does not answer, and what to do about it.
+    pub(crate) hung: Option<String>,
+    /// The pages, by their numbers. The panes, layout and focus of the current one are in the next fields.
+    pub(crate) pages: Vec<PanePage>,
+    /// The current page, as an index.
+    pub(crate) page: usize,
+    /// The number of the page that was shown before.
+    pub(crate) last_page: Option<u32>,
     pub(crate) panes: BTreeMap<PaneId, Pane>,
     pub(crate) layout: Option<Layout>,
     pub(crate) focus: PaneId,
+    /// The pane that had the focus before.
+    pub(crate) last_focus: PaneId,
     pub(crate) last_pane: PaneId,
     pub(crate) zoomed: bool,
+    /// Keys go to all panes.
+    pub(crate) broadcast: bool,
     pub(crate) tree_hidden: bool,
     /// The width of the tree, if the user has changed it.
     pub(crate) tree_width: Option<u16>,
@@ -135,19 +189,38 @@ pub(crate) struct Model {
     pub(crate) settings: Settings,
     /// What is wrong with the settings file; the settings before stay in effect.
     pub(crate) settings_error: Option<String>,
+    /// The logs, while they are shown.
+    pub(crate) logs: Option<LogsView>,
+    /// Seconds that local times are ahead of UTC.
+    pub(crate) utc_offset: i32,
     pub(crate) agents: Option<Vec<AgentInfo>>,
     pub(crate) pads: Vec<PadInfo>,
     /// Ports with their processes.
     pub(crate) ports: Vec<(String, PortInfo)>,
     /// The shared MCP servers, once they were requested.
     pub(crate) servers: Vec<ServerInfo>,
+    pub(crate) dashboard: Dashboard,
     pub(crate) grab: Option<MouseGrab>,
+    /// The last click, to tell double and triple clicks.
+    pub(crate) click: Option<Click>,
+    /// What was copied last.
+    pub(crate) buffer: Option<String>,
+    /// The terminal is one of tmux, which may have the same leader.
+    pub(crate) in_tmux: bool,
     /// The terminal has the focus.
     pub(crate) focused: bool,
+    /// The pages or their layouts may have changed since they were saved.
+    pub(crate) layout_changed: bool,
     /// The layout of the last attachment, until it is restored.
     pub(crate) saved_layout: Option<SavedLayout>,
     /// The process to show as soon as it is in a snapshot.
     pub(crate) to_show: Option<String>,
+    /// Processes that were started for a pane, to be shown there as soon as they are in a snapshot.
+    pub(crate) to_place: Vec<(String, PaneId)>,
+    /// When the leader was typed.
+    pub(crate) leader_at: u64,
+    /// Until when keys that repeat an action need no leader.
+    pub(crate) repeat_until: u64,
     /// The processes that can be restored and that the user has postponed.
     pub(crate) postponed: Vec<String>,
     /// Keys that were not sent to the program: their release is not sent either.
@@ -161,6 +234,8 @@ pub(crate) struct Model {
     /// When the user last typed anything, and last typed into a pane.
     pub(crate) typed_at: Option<u64>,
     pub(crate) sent_at: Option<u64>,
+    /// The last key sent to a pane was Enter or ctrl+D.
+    pub(crate) sent_line: bool,
     /// When the user last requested something that takes a while.
     pub(crate) requested_at: Option<u64>,
     /// Processes that the user is closing.
@@ -181,25 +256,44 @@ impl Model {
             snapshot: ProjectSnapshot::default(),
             has_snapshot: false,
             connected: false,
+            project_key: String::new(),
+            last_project: None,
+            overview: None,
+            hung: None,
+            pages: vec![PanePage::default()],
+            page: 0,
+            last_page: None,
             panes: BTreeMap::new(),
             layout: None,
             focus: 0,
+            last_focus: 0,
             last_pane: 0,
             zoomed: false,
+            broadcast: false,
             tree_hidden: false,
             tree_width: None,
             mode: Mode::Typing,
             notice: None,
             settings: Settings::default(),
             settings_error: None,
+            logs: None,
+            utc_offset: 0,
             agents: None,
             pads: Vec::new(),
             ports: Vec::new(),
             servers: Vec::new(),
+            dashboard: Dashboard::default(),
             grab: None,
+            click: None,
+            buffer: None,
+            in_tmux: false,
             focused: true,
+            layout_changed: false,
             saved_layout: None,
             to_show,
+            to_place: Vec::new(),
+            leader_at: 0,
+            repeat_until: 0,
             postponed: Vec::new(),
             consumed_keys: Vec::new(),
             bells: BTreeSet::new(),
@@ -207,6 +301,7 @@ impl Model {
             last_selection: 0,
             typed_at: None,
             sent_at: None,
+            sent_line: false,
             requested_at: None,
             closing: BTreeSet::new(),
             last_bell: 0,
@@ -273,21 +368,6 @@ impl Model {
         self.panes.get(&self.focus)
     }
 
-    /// The layout to save for the next attachment; `None` before the first snapshot.
-    pub(crate) fn layout_to_save(&self) -> Option<SavedLayout> {
-        let process = |id| {
-            let process = &self.panes.get(&id)?.process;
-            (!process.is_empty()).then(|| process.clone())
-        };
-        self.has_snapshot.then(|| SavedLayout {
-            panes: self.layout.as_ref().and_then(|layout| SavedNode::of(layout, &process)),
-            focus: self.focused_pane().map(|pane| pane.process.clone()),
-            zoomed: self.zoomed,
-            tree_hidden: self.tree_hidden,
-            tree_width: self.tree_width,
-        })
-    }
-
     /// The process of the pane with the focus.
     pub(crate) fn selected(&self) -> Option<&ProcessInfo> {
         self.process(&self.focused_pane()?.process)
@@ -343,4 +423,14 @@ pub(crate) fn is_blocked(process: &ProcessInfo) -> bool {
 
 pub(crate) fn is_alive(process: &ProcessInfo) -> bool {
     process.status.is_alive()
+}
+
+/// Why a process needs the user.
+pub(crate) fn need(process: &ProcessInfo) -> &str {
+    use patterm_wire::reason;
+    match (&process.attention, reason::plain(&process.reason)) {
+        (Some(why), _) => why,
+        (None, "") => reason::WAITS,
+        (None, why) => why,
+    }
 }

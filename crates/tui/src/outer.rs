@@ -104,7 +104,9 @@ enum Notifier {
 pub struct TerminalInfo {
     notifier: Notifier,
     /// tmux is in between, which passes on only what is wrapped for it.
-    tmux: bool,
+    pub(crate) tmux: bool,
+    /// It may be asked what it can do, without text on the screen or an answer from another terminal.
+    pub(crate) answers: bool,
 }
 
 impl TerminalInfo {
@@ -119,7 +121,9 @@ impl TerminalInfo {
         } else {
             Notifier::Osc9
         };
-        Self { notifier, tmux: is_set("TMUX") }
+        // GNU screen passes questions on to the terminal around it; the Linux console prints some of them.
+        let answers = !is_set("STY") && term != "linux" && term != "dumb" && !term.is_empty();
+        Self { notifier, tmux: is_set("TMUX"), answers }
     }
 
     /// A desktop notification.

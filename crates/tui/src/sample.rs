@@ -2,14 +2,17 @@
 
 use patterm_screen::Size;
 use patterm_wire::follow::{
-    ActivityState, MessageInfo, ProcessInfo, ProcessKind, ProcessStatus, ProjectSnapshot, TimerInfo,
+    ActivityState, DialogInfo, DialogOption, MessageInfo, ProcessInfo, ProcessKind, ProcessStatus,
+    ProjectSnapshot, TimerInfo,
 };
+use patterm_wire::requests::ServerEntry;
 use patterm_wire::restore::{EndCause, RestoreMode, RestoreOffer};
 use patterm_wire::tools::AgentInfo;
 use patterm_wire::view::{ToView, ViewSize};
 
 use crate::layout::PaneId;
 use crate::model::Model;
+use crate::overview::OverviewEvent;
 use crate::update::{Effect, Event, update};
 use patterm_screen::input::InputParser;
 
@@ -75,7 +78,11 @@ pub(crate) fn ended() -> ProjectSnapshot {
     }
     snapshot.offers = vec![
         offer("p1", RestoreMode::Resumed, None),
-        offer("p2", RestoreMode::Anew, Some("its CLI never reported its conversation's id")),
+        offer(
+            "p2",
+            RestoreMode::NewConversation,
+            Some("its CLI never reported its conversation's id"),
+        ),
         offer("p3", RestoreMode::Not, Some("`codex` is not in PATH")),
         offer("p5", RestoreMode::Again, None),
     ];
@@ -98,7 +105,6 @@ fn message() -> MessageInfo {
 fn timer() -> TimerInfo {
     TimerInfo {
         id: "t1".to_owned(),
-        kind: "delay".to_owned(),
         owner: "p1".to_owned(),
         due: Some(NOW + 90_000),
         excerpt: Some("look at the build".to_owned()),
@@ -180,4 +186,52 @@ impl Sample {
         let frame = ToView::Snapshot { offset: 0, size, bytes: text.as_bytes().to_vec() };
         self.handle(Event::Frame(pane, frame));
     }
+}
+
+/// The server of another project.
+pub(crate) fn server(key: &str) -> ServerEntry {
+    let name = match key {
+        "k1" => "compiler",
+        "k2" => "website",
+        _ => "a-project-with-a-name-that-is-rather-long-for-a-folder",
+    };
+    ServerEntry {
+        pid: 7,
+        socket: format!("/run/{key}.sock").into(),
+        project: format!("/home/ada/{name}").into(),
+        key: key.to_owned(),
+        patterm: "0.0.1".to_owned(),
+        started_at: 0,
+        http: None,
+    }
+}
+
+/// Another project, whose only agent asks something.
+pub(crate) fn asking() -> ProjectSnapshot {
+    let option = |label: &str| DialogOption { label: label.to_owned(), answerable: true };
+    let writer = process("p1", "writer", ProcessKind::Agent, ActivityState::Blocked);
+    let dialog = DialogInfo {
+        version: "1-a".to_owned(),
+        question: "Do you want to proceed? git push --force-with-lease origin main".to_owned(),
+        options: ["1. Yes", "2. Yes, and don't ask again for git push", "3. No"]
+            .map(option)
+            .to_vec(),
+    };
+    let writer = ProcessInfo { dialog: Some(dialog), ..writer };
+    ProjectSnapshot {
+        project: "/home/ada/website".to_owned(),
+        processes: vec![writer],
+        ..ProjectSnapshot::default()
+    }
+}
+
+/// Three servers for the open overview: of this project, of one that asks something, and one that is suspended.
+pub(crate) fn others(sample: &mut Sample) {
+    let overview = |event| Event::Overview(event);
+    let servers = ["k1", "k2", "k3"].map(server).to_vec();
+    sample.handle(overview(OverviewEvent::Servers(servers)));
+    sample.handle(overview(OverviewEvent::Snapshot("k1".to_owned(), Box::new(project()))));
+    sample.handle(overview(OverviewEvent::Snapshot("k2".to_owned(), Box::new(asking()))));
+    let advice = "it is suspended (pid 7); `kill -CONT 7` resumes it";
+    sample.handle(overview(OverviewEvent::Hung("k3".to_owned(), advice.to_owned())));
 }

@@ -27,6 +27,9 @@ pub struct FollowRequest {
     /// It sends a [`SelectionAnswer`] for each [`Selection`].
     #[serde(default)]
     pub answers: bool,
+    /// It shows no panes, so `select_process` does not concern it. A 0.1 server ignores this.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub observes: bool,
 }
 
 /// The notification with the next [`ProjectSnapshot`].
@@ -105,10 +108,13 @@ pub struct ProjectFileInfo {
     /// The hash of its content, if it could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
+    /// It is not trusted, but other content was before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed: bool,
 }
 
 /// Whether the project file is in effect.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProjectFileState {
     /// There is none.
@@ -120,10 +126,13 @@ pub enum ProjectFileState {
     Untrusted,
     /// The user has trusted this content.
     Trusted,
+    /// A value that a newer server uses, as it was sent.
+    #[serde(untagged)]
+    Other(String),
 }
 
 /// What a process runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProcessKind {
     /// A coding agent's CLI.
@@ -133,22 +142,26 @@ pub enum ProcessKind {
     Command,
     /// An interactive shell.
     Terminal,
+    /// A value that a newer server uses, as it was sent.
+    #[serde(untagged)]
+    Other(String),
 }
 
 impl ProcessKind {
     /// Its name on the wire and for people.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Agent => "agent",
             Self::Command => "command",
             Self::Terminal => "terminal",
+            Self::Other(name) => name,
         }
     }
 }
 
 /// The status of a process.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProcessStatus {
     /// It is being started.
@@ -162,20 +175,27 @@ pub enum ProcessStatus {
     Failed,
     /// It was ended on request.
     Stopped,
-    /// It is unknown what became of it.
+    /// Its fate is unknown.
     Lost,
+    /// A value that a newer server uses, as it was sent.
+    #[serde(untagged)]
+    Other(String),
 }
 
 impl ProcessStatus {
-    /// Whether it is running or starting.
+    /// Whether it is running or starting. With an unknown status it counts as alive: the server refuses what
+    /// cannot be done with it.
     #[must_use]
-    pub fn is_alive(self) -> bool {
-        matches!(self, Self::Running | Self::Starting)
+    pub fn is_alive(&self) -> bool {
+        match self {
+            Self::Starting | Self::Running | Self::Other(_) => true,
+            Self::Exited | Self::Failed | Self::Stopped | Self::Lost => false,
+        }
     }
 
     /// Its name on the wire and for people.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Starting => "starting",
             Self::Running => "running",
@@ -183,12 +203,13 @@ impl ProcessStatus {
             Self::Failed => "failed",
             Self::Stopped => "stopped",
             Self::Lost => "lost",
+            Self::Other(name) => name,
         }
     }
 }
 
 /// What a process is doing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ActivityState {
     /// It is working.
@@ -200,6 +221,51 @@ pub enum ActivityState {
     /// It is unknown.
     #[default]
     Unknown,
+    /// A value that a newer server uses, as it was sent.
+    #[serde(untagged)]
+    Other(String),
+}
+
+/// The health of a process, according to its checks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HealthState {
+    /// It is healthy.
+    Healthy,
+    /// It is not.
+    Unhealthy,
+    /// A value that a newer server uses, as it was sent.
+    #[serde(untagged)]
+    Other(String),
+}
+
+/// A dialog of an agent's CLI, which a person can answer with [`crate::requests::AnswerDialog`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DialogInfo {
+    /// Tells it from every other dialog of this process.
+    pub version: String,
+    /// What it asks.
+    pub question: String,
+    /// What it offers.
+    pub options: Vec<DialogOption>,
+}
+
+/// An option of a dialog.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DialogOption {
+    /// Its text, with its number if the dialog shows one.
+    pub label: String,
+    /// Whether patterm knows the keys that choose it.
+    #[serde(default)]
+    pub answerable: bool,
+}
+
+impl DialogInfo {
+    /// Whether any of its options can be chosen.
+    #[must_use]
+    pub fn is_answerable(&self) -> bool {
+        self.options.iter().any(|option| option.answerable)
+    }
 }
 
 /// A process.
@@ -226,6 +292,9 @@ pub struct ProcessInfo {
     pub limited: Option<String>,
     /// What the activity is based on.
     pub reason: String,
+    /// The dialog that waits for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialog: Option<DialogInfo>,
     /// Its exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
@@ -235,14 +304,47 @@ pub struct ProcessInfo {
     /// Why it needs a person's attention.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attention: Option<String>,
+    /// An agent was interrupted when everything was ended: how, and what waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<String>,
     /// Why its output cannot be stored as it should be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_problem: Option<String>,
+    /// The project file declares it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub declared: bool,
+    /// The processes that must be ready before a declared process is started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting_for: Vec<String>,
+    /// Why a declared process is not running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_not_running: Option<String>,
+    /// The health of a declared process, if it is checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<HealthState>,
+    /// Why a declared process that is running is not ready or not healthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     /// It has printed something that nobody has seen.
     #[serde(default)]
     pub unread: bool,
+    /// Its bell rang, and nobody has seen the output.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rang: bool,
+    /// Its last notification (OSC 9 or 777).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notification: Option<NotificationInfo>,
     /// How often it was started.
     pub runs: u64,
+}
+
+/// A notification of a program.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotificationInfo {
+    /// How many there were in this run.
+    pub number: u64,
+    /// The beginning of its text, without control characters.
+    pub text: String,
 }
 
 /// A message, first prompt or timer's text for a process.
@@ -266,13 +368,31 @@ pub struct MessageInfo {
     pub evidence: String,
 }
 
+/// What a timer waits for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimerKind {
+    /// A time.
+    #[default]
+    Delay,
+    /// One of several processes to become idle.
+    IdleAny,
+    /// All of several processes to become idle.
+    IdleAll,
+    /// All of several processes to end.
+    Exit,
+    /// A value that a newer server uses, as it was sent.
+    #[serde(untagged)]
+    Other(String),
+}
+
 /// A timer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimerInfo {
     /// Its id.
     pub id: String,
-    /// `delay`, `idle_any` or `idle_all`.
-    pub kind: String,
+    /// What it waits for.
+    pub kind: TimerKind,
     /// It is paused.
     pub paused: bool,
     /// Its label.
@@ -283,10 +403,35 @@ pub struct TimerInfo {
     /// When it fires at the latest, in milliseconds since 1970; if it is paused, the time left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
-    /// The watched processes that are not idle.
+    /// The watched processes that it still waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting_on: Vec<String>,
     /// The beginning of its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excerpt: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<T: serde::de::DeserializeOwned>(word: &str) -> T {
+        serde_json::from_value(word.into()).unwrap()
+    }
+
+    #[test]
+    fn values_of_newer_servers_are_kept_as_they_are() {
+        let other = "frozen".to_owned();
+        assert_eq!(read::<ProcessStatus>("frozen"), ProcessStatus::Other(other.clone()));
+        assert_eq!(read::<ProcessKind>("frozen").name(), "frozen");
+        assert_eq!(read::<ActivityState>("frozen"), ActivityState::Other(other.clone()));
+        assert_eq!(read::<ProjectFileState>("frozen"), ProjectFileState::Other(other.clone()));
+        assert_eq!(read::<HealthState>("frozen"), HealthState::Other(other.clone()));
+        assert_eq!(read::<HealthState>("unhealthy"), HealthState::Unhealthy);
+        assert_eq!(read::<TimerKind>("frozen"), TimerKind::Other(other.clone()));
+        assert_eq!(serde_json::to_value(TimerKind::Other(other)).unwrap(), "frozen");
+        assert_eq!(read::<ProcessStatus>("lost"), ProcessStatus::Lost);
+        assert_eq!(read::<TimerKind>("idle_any"), TimerKind::IdleAny);
+        assert!(serde_json::from_str::<ProcessStatus>("7").is_err(), "not even a word");
+    }
 }

@@ -3,20 +3,26 @@
 //! knows what MCP is.
 
 pub mod base64;
+pub mod declared;
+pub mod environment;
 pub mod error;
 pub mod follow;
 pub mod frame;
 pub mod id;
 pub mod line;
+pub mod logs;
 pub mod message;
 pub mod method;
 mod nesting;
+pub mod overview;
 pub mod printable;
+pub mod reason;
 pub mod reply;
 pub mod requests;
 pub mod restore;
 pub mod servers;
 pub mod tools;
+pub mod usage;
 pub mod view;
 
 pub use error::ErrorObject;

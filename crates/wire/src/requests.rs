@@ -50,6 +50,132 @@ pub struct ShutdownBegun {
     pub grace_ms: u64,
 }
 
+/// Dismisses a process's request for attention.
+#[derive(Debug)]
+pub enum Dismiss {}
+
+impl Method for Dismiss {
+    const NAME: &'static str = "patterm/dismiss";
+    const PERSON_ONLY: Option<&'static str> = Some("dismiss a request for attention");
+    type Params = DismissRequest;
+    type Result = Empty;
+}
+
+/// Whose request to dismiss.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DismissRequest {
+    /// The id of the process.
+    pub process_id: String,
+}
+
+/// Chooses an option of the dialog that an agent's CLI shows. Its keys are typed as if the person had typed them
+/// into the pane, but only if the dialog is still the one with this version.
+#[derive(Debug)]
+pub enum AnswerDialog {}
+
+impl Method for AnswerDialog {
+    const NAME: &'static str = "patterm/answer";
+    const PERSON_ONLY: Option<&'static str> = Some("answer a dialog");
+    type Params = DialogAnswer;
+    type Result = DialogAnswered;
+}
+
+/// Which option to choose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DialogAnswer {
+    /// The id of the process.
+    pub process_id: String,
+    /// The version of the dialog that the person saw.
+    pub dialog: String,
+    /// The option.
+    pub option: OptionRef,
+}
+
+/// An option of a dialog.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum OptionRef {
+    /// Its place; the first is 1.
+    Number(usize),
+    /// Its label.
+    Label(String),
+}
+
+/// What became of the answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DialogAnswered {
+    /// Whether the dialog took it.
+    pub state: AnswerState,
+    /// The evidence, or why it was refused.
+    pub reason: String,
+}
+
+/// Whether a dialog took an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnswerState {
+    /// It was typed, and the dialog is gone.
+    Accepted,
+    /// It was typed, but the dialog is still open.
+    Unconfirmed,
+    /// No option was chosen: the dialog is another one, for example.
+    Refused,
+    /// A value that a newer server uses, as it was sent.
+    #[serde(untagged)]
+    Other(String),
+}
+
+/// `patterm messages`: the messages with their whole texts.
+#[derive(Debug)]
+pub enum Messages {}
+
+impl Method for Messages {
+    const NAME: &'static str = "patterm/messages";
+    type Params = MessagesRequest;
+    type Result = MessageTexts;
+}
+
+/// Which messages to return.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessagesRequest {
+    /// Only those from and to this process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_id: Option<String>,
+    /// Only the one with this number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<u64>,
+}
+
+/// The messages that are known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageTexts<M = MessageText> {
+    /// Oldest first.
+    pub messages: Vec<M>,
+}
+
+/// A message with its whole text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageText {
+    /// Its number.
+    pub message_id: u64,
+    /// `message`, `first_prompt` or `timer`.
+    pub kind: String,
+    /// The sender: a process id, a tag like `human`, or a timer's id.
+    pub from: String,
+    /// The process that gets it.
+    pub to: String,
+    /// When it was sent, in milliseconds since 1970.
+    pub at: u64,
+    /// Its text, or its beginning if the rest is no longer kept.
+    pub text: String,
+    /// Whether that is all of it.
+    pub whole: bool,
+    /// `delivered`, `queued` or `stalled`.
+    pub state: String,
+    /// What the state is based on.
+    pub evidence: String,
+}
+
 /// `patterm trust`: trusts one content of the project file.
 #[derive(Debug)]
 pub enum Trust {}
@@ -186,6 +312,9 @@ pub struct HookEvent {
     /// The data that came with it.
     #[serde(default, rename = "given")]
     pub data: Value,
+    /// When the CLI reported it, in milliseconds since 1970; 0.1.x does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_ms: Option<u64>,
 }
 
 /// From inside a pane: asks this project's server to start another project's server outside of all panes.

@@ -36,7 +36,7 @@ pub struct RestoreOffer {
 }
 
 /// How a process is restored.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RestoreMode {
     /// Its program is started again.
@@ -45,13 +45,17 @@ pub enum RestoreMode {
     /// An agent resumes its conversation.
     Resumed,
     /// An agent starts a new conversation.
-    Anew,
+    #[serde(rename = "anew")]
+    NewConversation,
     /// Not at all.
     Not,
+    /// A value that a newer server uses, as it was sent.
+    #[serde(untagged)]
+    Other(String),
 }
 
 /// What ended everything.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndCause {
     /// `patterm kill`.
@@ -63,6 +67,9 @@ pub enum EndCause {
     /// Server and keeper were killed.
     #[default]
     Lost,
+    /// A value that a newer server uses, as it was sent.
+    #[serde(untagged)]
+    Other(String),
 }
 
 /// Which of the offered processes to restore.
@@ -100,11 +107,12 @@ pub struct RestoredProcess {
 
 impl fmt::Display for RestoredProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let how = match self.how {
+        let how = match &self.how {
             RestoreMode::Again => "started again",
             RestoreMode::Resumed => "resumed its conversation",
-            RestoreMode::Anew => "started with a new conversation",
+            RestoreMode::NewConversation => "started with a new conversation",
             RestoreMode::Not => "not started",
+            RestoreMode::Other(how) => how,
         };
         write!(f, "{} {how}", self.name)?;
         self.reason.iter().try_for_each(|reason| write!(f, ": {reason}"))
@@ -124,7 +132,9 @@ mod tests {
         };
         check(RestoreMode::Again, None, "lead started again");
         check(RestoreMode::Resumed, None, "lead resumed its conversation");
-        check(RestoreMode::Anew, Some("so"), "lead started with a new conversation: so");
+        check(RestoreMode::NewConversation, Some("so"), "lead started with a new conversation: so");
         check(RestoreMode::Not, Some("so"), "lead not started: so");
+        let newer = serde_json::from_str("\"frozen\"").unwrap();
+        check(newer, None, "lead frozen");
     }
 }

@@ -37,7 +37,7 @@ pub struct ViewRequest {
     /// It draws frames of its own: output that the next frame replaces may be left out.
     #[serde(default)]
     pub pictures: bool,
-    /// The user opened it because the process asked for attention.
+    /// Has no effect. A 0.1 server treats it as an answer to a request for attention.
     #[serde(default)]
     pub attends: bool,
 }

@@ -1,8 +1,8 @@
 // The model APIs, each an adapter of two halves. `read` turns a request into
 //   { items, tools, system, schema }
-// where items are what was said, in order: { user: text }, { model: true } or
+// where items are the messages, in order: { user: text }, { model: true } or
 // { result: { text, failed } }. `writer` turns an answer into the API's events, or
-// into one JSON value where the client did not ask for a stream.
+// into one JSON value if the client did not request a stream.
 
 /** The text of content that comes as a string or as a list of parts. */
 function textOf(content) {
@@ -135,7 +135,7 @@ const responses = {
   path: /\/v1\/responses$/,
   streams: (body) => body.stream === true,
   read: (body) => ({
-    // A namespace holds tools of its own; the two names together are the tool's.
+    // A namespace contains tools; both names together are the tool's.
     tools: (body.tools ?? []).flatMap((tool) =>
       tool.type === "namespace"
         ? tool.tools.map((inner) => ({

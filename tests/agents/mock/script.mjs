@@ -1,5 +1,5 @@
-// The script of the standalone mock: what the model does stands in the prompt. The
-// language is described in ../mock-model.
+// The script of the standalone mock: the prompt says what the model does. The language is described
+// in ../mock-model.
 
 import { createHash } from "node:crypto";
 import { toolNamed } from "./server.mjs";
@@ -161,7 +161,7 @@ function called(turn, name, args) {
   return [{ say: `mock: no tool ${name} among ${turn.tools.map((t) => t.name).join(" ")}` }];
 }
 
-// The CLIs' own tools, by the names they have there.
+// The CLIs' own tools, by their names in each CLI.
 const shells = {
   Bash: (command) => ({ command, description: "Run a command" }), // claude
   bash: (command) => ({ command, description: "Run a command" }), // opencode

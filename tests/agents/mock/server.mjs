@@ -2,17 +2,17 @@
 // kernel chooses. apis.mjs reads requests and writes answers; a script decides in
 // between what the model does. It is a function from a turn,
 //   { api, model, side, text, users, tools, results, since, … }   see turnOf
-// to a list of steps, which are taken in order:
+// to a list of steps, which are executed in order:
 //   { say: "…" }              text; { think: "…" } the same as reasoning
 //   { wait: seconds }         a pause; before the first byte if it comes first
 //   { call: tool, args }      call one of the turn's tools; ends the answer
 //   { error: status }         an HTTP error if nothing was sent yet, else a torn stream
-//   { limit: kind, seconds }  the provider's words for a rate limit or for used up usage
-//   { drop: true }            the connection is cut
-// The answer ends in order after the last step.
+//   { limit: kind, seconds }  the provider's response at a rate limit or a usage limit
+//   { drop: true }            the connection is closed abruptly
+// The answer ends normally after the last step.
 //
-// The mock also is the CLIs' HTTP proxy: one that wants to reach anything but
-// loopback asks here, is refused, and is written down.
+// The mock is also the CLIs' HTTP proxy: a CLI that tries to reach anything but loopback sends its
+// request here; it is refused and recorded.
 
 import http from "node:http";
 import { apis } from "./apis.mjs";
@@ -97,7 +97,7 @@ async function answer({ mock, script, tell, other }, request, response) {
   const number = mock.turns.length;
   tell({ event: "turn", turn: number, ...turn, steps });
 
-  // Ids differ between runs, too: a resumed conversation still holds the older ones.
+  // Ids differ between runs, too: a resumed conversation still contains the older ones.
   const id = `mock_${number}_${Math.random().toString(36).slice(2, 10)}`;
   const out = new Output(response);
   const writer = api.writer(out, { id, model: turn.model, stream: api.streams(body, url) });
@@ -178,17 +178,17 @@ function turnOf(api, body, url) {
   };
 }
 
-// What patterm tells an agent first, wherever the CLI puts it.
-const INSTRUCTIONS = /You already run inside patterm.*?use patterm's\./;
+// patterm's instructions to an agent, wherever the CLI puts them.
+const INSTRUCTIONS = /You run inside patterm.*?use patterm's\./;
 
-// Long enough to tell texts from each other, and short enough to write all down again and again.
+// Long enough to distinguish texts, and short enough to log all of them repeatedly.
 const SAID = 200;
 
 /** What claude says around a message that comes while it works is taken off again. */
 const unwrapped = (text) =>
   text.match(/^The user sent a new message while you were working:\n([\s\S]*)\n\nThis is how Claude Code surfaces/)?.[1] ?? text;
 
-// Text that a CLI puts into the user's mouth: one element all in all, or a known opening.
+// Text that a CLI adds as the user's: a single element, or a known opening.
 const isWrapping = (text) =>
   /^\s*<([a-zA-Z][\w-]*)[^>]*>[\s\S]*<\/\1>\s*$/.test(text) || openings.some((opening) => text.trimStart().startsWith(opening));
 const openings = [
@@ -208,7 +208,7 @@ function sideOf({ tools, system, schema, body, text }) {
 }
 const sidePrompts = ["You are a title generator", "Generate a concise title"];
 
-// Requests beside the turns: counting tokens, listing models.
+// Requests outside of turns: counting tokens, listing models.
 const sideAnswers = [
   [/\/count_tokens$/, { input_tokens: 1 }],
   [/:countTokens$/, { totalTokens: 1 }],

@@ -1,8 +1,8 @@
-// What all drivers share: their arguments, a home of their own for the client,
-// its processes, the time limit, and the one line of JSON at the end.
+// Shared code of the drivers: arguments, a temporary home for the client, its processes, the time
+// limit, and the line of JSON at the end.
 //
-// A driver is `drive("name", async (rig) => ({ version, tools, whoami }))`; it
-// notes each thing done with rig.did() and throws when something is not right.
+// A driver is `drive("name", async (rig) => ({ version, tools, whoami }))`; it records each action
+// with rig.did() and throws if something is wrong.
 
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -94,7 +94,7 @@ class Rig {
       this.server = { name: SERVER, url, headers: { Authorization: `Bearer ${token}` } };
       return;
     }
-    // Some clients scrub the environment: what the server needs stands in their configuration.
+    // Some clients scrub the environment: what the server needs is in their configuration.
     const wanted = (key) => key.startsWith("PATTERM_") || key === "XDG_RUNTIME_DIR" || key === "XDG_STATE_HOME";
     const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => wanted(key)));
     this.server = { name: SERVER, command, args, env };
@@ -126,7 +126,7 @@ class Rig {
     child.stdout.setEncoding("utf8").on("data", (text) => (run.out += text));
     child.stderr.setEncoding("utf8").on("data", (text) => (run.err += text));
     child.stdin.on("error", () => {});
-    // All output is there on "close", which a server that outlives its client can hold up.
+    // All output is available on "close", which a server that outlives its client can delay.
     run.ended = new Promise((resolve, reject) => {
       child.on("error", reject);
       child.on("close", (code, signal) => resolve(code ?? signal));

@@ -1,5 +1,5 @@
-//! What goes wrong with agents and messages, on a tiny agent: each has its words, and nothing is left
-//! behind or typed where it should not be.
+//! Errors with agents and messages, with a fake agent: each is reported, and nothing is left behind
+//! or typed in the wrong place.
 
 use serde_json::json;
 
@@ -11,10 +11,10 @@ fn presets_that_cannot_be_started_are_named_and_leave_nothing_behind() {
     let mut fake = Fake::new();
     let spawn = |preset: &str| json!({"agent": preset, "agent_instructions": "begin"});
     for (kind, preset, words) in [
-        ("invalid_argument", "nobody", "there are claude, codex"),
-        ("unavailable", "missing", "`no-such-program` is in no folder of PATH"),
+        ("invalid_argument", "nobody", "the presets are claude, codex"),
+        ("unavailable", "missing", "`no-such-program` was not found on PATH"),
         ("unavailable", "wrong", "settle"),
-        ("invalid_argument", "", "names no preset"),
+        ("invalid_argument", "", "which is not a preset"),
     ] {
         let message = fake.tools.refused(kind, "spawn_agent", spawn(preset));
         assert!(message.contains(words), "{preset}: {message}");
@@ -33,8 +33,8 @@ fn presets_that_cannot_be_started_are_named_and_leave_nothing_behind() {
     );
 }
 
-/// An agent that takes turns only at rest counts as working until it has its first instructions: they
-/// waited for themselves.
+/// An agent that accepts turns only when idle counts as working until it has its first instructions:
+/// they used to wait for themselves.
 #[test]
 fn first_instructions_do_not_wait_for_themselves() {
     let mut fake = Fake::new();
@@ -43,13 +43,13 @@ fn first_instructions_do_not_wait_for_themselves() {
 }
 
 #[test]
-fn an_agent_that_ends_at_once_is_told_with_its_instructions() {
+fn an_agent_that_exits_at_once_is_reported_with_its_instructions() {
     let mut fake = Fake::new();
     let answer = fake.tools.ok("spawn_agent", json!({"agent": "ends", "agent_instructions": "go"}));
     let id = answer["process_id"].as_str().unwrap().to_owned();
     let status = fake.tools.ended(&id);
     assert_eq!(status["exit"]["code"], 3, "{status}");
-    fake.until_receipt(1, "queued", "does not run");
+    fake.until_receipt(1, "queued", "is not running");
     let message = json!({"target_process_id": id, "message": "hello"});
     fake.tools.refused("not_running", "send_message", message);
     fake.tools.close(&id);
@@ -59,7 +59,7 @@ fn an_agent_that_ends_at_once_is_told_with_its_instructions() {
 }
 
 #[test]
-fn what_a_cli_lost_is_pasted_again_and_taken_once() {
+fn a_text_that_a_cli_lost_is_pasted_again_and_accepted_once() {
     let mut fake = Fake::new();
     let id = fake.spawn("drops");
     let receipt = fake.send(&id, "hold on");
@@ -70,7 +70,7 @@ fn what_a_cli_lost_is_pasted_again_and_taken_once() {
 }
 
 #[test]
-fn what_a_slow_cli_shows_twice_is_taken_out_and_entered_once() {
+fn a_text_that_a_slow_cli_shows_twice_is_erased_and_submitted_once() {
     let mut fake = Fake::new();
     let id = fake.spawn("late");
     let message = fake.send(&id, "hold on").message;
@@ -79,7 +79,7 @@ fn what_a_slow_cli_shows_twice_is_taken_out_and_entered_once() {
 }
 
 #[test]
-fn one_that_never_becomes_ready_gets_nothing_typed() {
+fn nothing_is_typed_into_an_agent_that_never_becomes_ready() {
     let mut fake = Fake::new();
     let id = fake.spawn("never");
     let receipt = fake.send(&id, "are you there?");
@@ -107,7 +107,7 @@ fn control_bytes_do_not_reach_the_keyboard() {
 }
 
 #[test]
-fn messages_go_to_other_agents_that_run() {
+fn messages_go_only_to_other_running_agents() {
     let mut fake = Fake::new();
     let id = fake.spawn_ready();
     let cat = fake.tools.run(&["cat"]);
@@ -133,7 +133,7 @@ fn as_agent(fake: &Fake, id: &str) -> ToolClient {
 }
 
 #[test]
-fn tags_say_where_a_message_comes_from() {
+fn tags_name_the_sender_of_a_message() {
     let mut fake = Fake::new();
     let top = fake.spawn_ready();
     let mut lead = as_agent(&fake, &top);
@@ -154,7 +154,7 @@ fn tags_say_where_a_message_comes_from() {
 }
 
 #[test]
-fn what_waits_for_one_that_is_closed_is_told_as_stalled() {
+fn messages_waiting_for_a_closed_agent_are_reported_as_stalled() {
     let mut fake = Fake::new();
     let id = fake.spawn_ready();
     assert_eq!(fake.send(&id, "work never-made").state, "delivered");
@@ -171,7 +171,7 @@ fn what_waits_for_one_that_is_closed_is_told_as_stalled() {
 }
 
 #[test]
-fn what_waits_at_a_question_arrives_after_its_answer() {
+fn a_message_held_back_by_a_dialog_arrives_after_its_answer() {
     let mut fake = Fake::new();
     let id = fake.spawn_ready();
     fake.send(&id, "ask");
@@ -189,7 +189,7 @@ fn what_waits_at_a_question_arrives_after_its_answer() {
 }
 
 #[test]
-fn agents_have_ceilings() {
+fn the_number_and_depth_of_agents_are_limited() {
     let mut fake = Fake::with_limits("agents=3,agent_depth=1");
     let top = fake.spawn_ready();
     let mut lead = as_agent(&fake, &top);
@@ -198,10 +198,10 @@ fn agents_have_ceilings() {
     let below = answer["process_id"].as_str().unwrap().to_owned();
     let mut sub = as_agent(&fake, &below);
     let message = sub.refused("limit", "spawn_agent", spawn.clone());
-    assert!(message.contains("deeper"), "{message}");
+    assert!(message.contains("nested at most 1 deep"), "{message}");
     let third = fake.spawn("fake");
     let message = fake.tools.refused("limit", "spawn_agent", spawn.clone());
-    assert!(message.contains("3 agents run already"), "{message}");
+    assert!(message.contains("3 agents are already running"), "{message}");
     assert_eq!(fake.tools.ids(), [top.clone(), below, third.clone()]);
     fake.tools.close(&third);
     fake.spawn("fake");
@@ -210,7 +210,7 @@ fn agents_have_ceilings() {
 }
 
 #[test]
-fn a_message_behind_another_is_answered_at_once_with_the_reason_of_the_queue() {
+fn the_sender_of_a_queued_message_is_told_at_once_why_it_waits() {
     let mut fake = Fake::new();
     let id = fake.spawn_ready();
     let work = work(&fake);
@@ -235,7 +235,7 @@ fn work(fake: &Fake) -> String {
 }
 
 #[test]
-fn a_queued_message_is_withdrawn_or_replaced_by_its_sender_and_by_nobody_else() {
+fn a_queued_message_is_withdrawn_or_replaced_only_by_its_sender() {
     let mut fake = Fake::new();
     let id = fake.spawn_ready();
     let other = fake.spawn_ready();
@@ -257,7 +257,7 @@ fn a_queued_message_is_withdrawn_or_replaced_by_its_sender_and_by_nobody_else() 
     }
     fake.tools.refused("not_found", "message_cancel", cancel(99));
     fake.tools.refused("not_found", "message_status", cancel(99));
-    // It holds, also for the next server.
+    // The limit also applies to the next server.
     fake.server.kill();
     let server = fake.place.serve();
     fake.tools = ToolClient::at(&server.socket());
@@ -270,9 +270,9 @@ fn a_queued_message_is_withdrawn_or_replaced_by_its_sender_and_by_nobody_else() 
     assert_eq!(fake.turns().len(), 3);
 }
 
-/// A preset of which only the program is known.
+/// A preset with only a program.
 #[test]
-fn a_plain_agent_gets_its_first_instructions_and_nothing_in_the_middle_of_a_draft() {
+fn a_generic_agent_gets_its_first_instructions_and_nothing_in_the_middle_of_a_draft() {
     let mut fake = Fake::new();
     let spawned =
         fake.tools.ok("spawn_agent", json!({"agent": "plain", "agent_instructions": "begin"}));
@@ -284,12 +284,12 @@ fn a_plain_agent_gets_its_first_instructions_and_nothing_in_the_middle_of_a_draf
     fake.until_state(&id, "idle");
     let receipt = fake.send(&id, "hello");
     assert_eq!(receipt.state, "queued", "{receipt:?}");
-    assert!(receipt.evidence.contains("not entered yet"), "{receipt:?}");
-    // The draft is there for the next server too, and gone for the one after it.
+    assert!(receipt.evidence.contains("not submitted yet"), "{receipt:?}");
+    // The next server knows the draft too, and the one after it sees that it is gone.
     fake.server.kill();
     let server = fake.place.serve();
     fake.tools = ToolClient::at(&server.socket());
-    fake.until_receipt(receipt.message, "queued", "not entered yet");
+    fake.until_receipt(receipt.message, "queued", "not submitted yet");
     fake.until_state(&id, "idle");
     let rest = json!({"process_id": id, "kind": "text", "text": "thought", "submit": true});
     fake.tools.ok("send_input", rest);

@@ -1,4 +1,4 @@
-//! A project with a server, real CLIs at home in it, and a model that does what it is told.
+//! A project with a server, real CLIs configured for it, and the mock model.
 
 use std::time::{Duration, Instant};
 
@@ -14,13 +14,13 @@ use crate::support::tool_client::{ToolClient, id_of};
 use crate::support::{Place, Running};
 use crate::view::View;
 
-/// Longer than a CLI takes to start on a busy machine; a test that gets there has failed.
+/// A timeout longer than a CLI takes to start on a busy machine; a test that reaches it has failed.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often something is looked at that tells nobody when it changes.
+/// The polling interval for changes without events.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The bench. Fields are dropped in this order: what runs ends before its model.
+/// The test bench. Fields are dropped in this order: processes end before their model.
 pub(super) struct Bench {
     pub(super) place: Place,
     pub(super) mock: Mock,
@@ -30,7 +30,7 @@ pub(super) struct Bench {
     pub(super) cli: Cli,
 }
 
-/// What became of a text.
+/// The receipt of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Receipt {
     pub(super) message: u64,
@@ -43,7 +43,7 @@ impl Bench {
         Self::with_settings(cli, "")
     }
 
-    /// A bench whose user has these settings.
+    /// A bench with these user settings.
     pub(super) fn with_settings(cli: Cli, settings: &str) -> Self {
         let mut place = Place::new();
         let mock = Mock::start(&place);
@@ -53,14 +53,14 @@ impl Bench {
         Self { place, mock, tools, server, cli }
     }
 
-    /// A client that is the person's.
+    /// A client that acts as the person.
     pub(super) fn person(&self) -> ToolClient {
         let mut tools = ToolClient::at(&self.server.socket);
         tools.peer.send(format!("{PERSON}\n").as_bytes());
         tools
     }
 
-    /// `kill -9` of the server; the next one is there when this returns.
+    /// `kill -9` of the server; the next one is running when this returns.
     pub(super) fn kill_server(&mut self) {
         let running = Running::of(self.server.pid);
         running.signal(Signal::KILL);
@@ -69,7 +69,7 @@ impl Bench {
         self.tools = ToolClient::at(&self.server.socket);
     }
 
-    /// `patterm kill`, as before a reboot; the next server is there when this returns.
+    /// `patterm kill`, as before a reboot; the next server is running when this returns.
     pub(super) fn end_everything(&mut self) {
         self.place.run(&["kill"]);
         self.server = serve(&self.place);
@@ -86,7 +86,7 @@ impl Bench {
         id_of(&self.tools.ok("spawn_agent", arguments))
     }
 
-    /// Starts it, and waits until its first turn is over and it rests.
+    /// Starts it, and waits until its first turn is over and it is idle.
     #[track_caller]
     pub(super) fn spawn_ready(&mut self) -> String {
         let id = self.spawn(Some("mock: say ready"));
@@ -100,7 +100,7 @@ impl Bench {
         send(&mut self.tools, id, message)
     }
 
-    /// What stands of a text now.
+    /// The current receipt of a text.
     #[track_caller]
     pub(super) fn receipt(&mut self, message: u64) -> Receipt {
         receipt_of(&mut self.tools, message)
@@ -115,7 +115,7 @@ impl Bench {
         })
     }
 
-    /// Waits until what is said of a text that waits has this in it.
+    /// Waits until the receipt of a queued text contains this.
     #[track_caller]
     pub(super) fn until_queued_because(&mut self, message: u64, why: &str) {
         self.until(&format!("message {message} waits because {why:?}"), |bench| {
@@ -139,7 +139,7 @@ impl Bench {
         self.tools.status(id)["activity"].take()
     }
 
-    /// Waits until the model has said all there was to say to a text of this CLI's conversation.
+    /// Waits until the model has finished its answer to a text of this CLI's conversation.
     #[track_caller]
     pub(super) fn until_said(&mut self, text: &str) -> Turn {
         self.until_turn(&format!("the answer to {text:?}"), |turn| {
@@ -147,10 +147,10 @@ impl Bench {
         })
     }
 
-    /// Waits until a request like this came.
+    /// Waits for a request that matches.
     #[track_caller]
     pub(super) fn until_turn(&mut self, what: &str, is: impl Fn(&Turn) -> bool) -> Turn {
-        let api = self.cli.api;
+        let api = self.cli.api.clone();
         let found = |bench: &mut Self| {
             let turns = bench.mock.turns();
             let last = turns.last().map(|turn| format!("{turn:?}")).unwrap_or_default();
@@ -160,17 +160,17 @@ impl Bench {
         self.until(what, found)
     }
 
-    /// The texts that came to this CLI's model.
+    /// The texts that this CLI's model received.
     pub(super) fn arrived(&self) -> Vec<String> {
-        self.mock.arrived(self.cli.api)
+        self.mock.arrived(&self.cli.api)
     }
 
-    /// How often exactly this text came.
+    /// How often the model received exactly this text.
     pub(super) fn count(&self, text: &str) -> usize {
         self.arrived().iter().filter(|arrived| *arrived == text).count()
     }
 
-    /// Waits until a text came at least once.
+    /// Waits until the model has received a text at least once.
     #[track_caller]
     pub(super) fn until_arrived(&mut self, text: &str) {
         let start: String = text.chars().take(60).collect();
@@ -180,7 +180,7 @@ impl Bench {
         });
     }
 
-    /// Looks until there is something to see; everything that is known is shown where it never is.
+    /// Polls until there is a value; on a timeout, prints everything that is known.
     #[track_caller]
     pub(super) fn until<T>(
         &mut self,
@@ -202,7 +202,7 @@ impl Bench {
         }
     }
 
-    /// All that is known, for whoever has to find out why a test failed.
+    /// Everything that is known, to diagnose a failed test.
     pub(super) fn story(&mut self) -> String {
         let mut story = String::new();
         for id in self.tools.ids() {
@@ -221,18 +221,18 @@ impl Bench {
         story
     }
 
-    /// A person who looks at a process.
+    /// A view of a process, as a person has it.
     pub(super) fn view(&self, id: &str) -> View {
         View::attach_at(&self.server.socket, id, 24, 80)
     }
 
-    /// Presses a key with the deliberate hand.
+    /// Presses a key with `send_input`.
     #[track_caller]
     pub(super) fn key(&mut self, id: &str, key: &str) {
         self.tools.key(id, key);
     }
 
-    /// Whether a text that must not come stays away for a while.
+    /// Whether an unwanted text does not arrive for a while.
     #[track_caller]
     pub(super) fn stays_away(&mut self, id: &str, pattern: &str, seconds: f64) {
         let arguments = json!({"process_id": id, "pattern": pattern, "timeout_seconds": seconds});
@@ -241,13 +241,13 @@ impl Bench {
     }
 }
 
-/// Types as a person does: a key at a time, with an eye on the screen, which shows `before` already.
-/// What comes faster than that some CLIs take for a paste.
+/// Types like a person: one key at a time, watching the screen, which already shows `before`. Some
+/// CLIs treat faster input as a paste.
 pub(super) fn type_by_hand(view: &mut View, before: &str, text: &str) {
     let mut typed = before.to_owned();
     for letter in text.chars() {
         typed.push(letter);
-        view.say(&FromView::Input(letter.to_string().into_bytes()));
+        view.send(&FromView::Input(letter.to_string().into_bytes()));
         view.until(|view| view.shows(typed.trim_end()));
     }
 }
@@ -257,7 +257,7 @@ pub(super) fn send(tools: &mut ToolClient, id: &str, message: &str) -> Receipt {
     receipt(&tools.ok("send_message", json!({"target_process_id": id, "message": message})))
 }
 
-/// What stands of a text now.
+/// The current receipt of a text.
 #[track_caller]
 pub(super) fn receipt_of(tools: &mut ToolClient, message: u64) -> Receipt {
     let status = tools.ok("get_project_status", json!({}));

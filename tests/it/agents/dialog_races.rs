@@ -1,7 +1,7 @@
-//! Messages at the moment at which a permission dialog appears: none is lost or doubled, and none
-//! answers the dialog. claude and codex get them while they work, so that a text is put in as the dialog
-//! appears. opencode and gemini get messages only when they are idle: with these the test shows that every
-//! message waits for the end of the turn, whatever the moment.
+//! Messages at the moment when a permission dialog appears: none is lost or duplicated, and none
+//! answers the dialog. claude and codex get them while they work, so that a text is typed as the
+//! dialog appears. opencode and gemini get messages only when they are idle: for these the test
+//! shows that every message waits for the end of the turn, whatever the moment.
 
 use std::time::{Duration, Instant};
 
@@ -13,19 +13,19 @@ use super::report::row;
 use crate::support::Rng;
 use crate::support::tool_client::{ToolClient, long};
 
-/// How long the model waits before it calls the tool, and how long after its turn began a message is
-/// sent at the latest: a dialog is drawn in between.
+/// How long the model waits before it calls the tool, and the latest time after the beginning of
+/// its turn at which a message is sent: a dialog is drawn in between.
 const BEFORE_THE_CALL: f64 = 0.6;
 const LATEST_MS: usize = 1_600;
 
-/// When a person presses a key again that did nothing.
+/// How long a person waits before pressing a key again that had no effect.
 const ANSWER_AGAIN: Duration = Duration::from_secs(5);
 
-/// What no screen shows.
+/// A pattern that no screen matches.
 const NEVER: &str = r"[^\s\S]";
 
 pub(super) fn races(cli: Cli) {
-    let mut bench = Bench::with_settings(cli, cli.asking);
+    let mut bench = Bench::with_settings(cli, &cli.asking);
     let id = bench.spawn_ready();
     let file = bench.place.path("project/made");
     let mut rng = Rng::new(14);
@@ -43,25 +43,27 @@ pub(super) fn races(cli: Cli) {
         let mut sender = ToolClient::at(&bench.server.socket);
         sender.ask("send_message", json!({"target_process_id": id, "message": message}));
         bench.until_state(&id, "blocked");
-        // What the message does to the dialog it has done by then.
-        let answer = sender.hear().unwrap();
+        // By then, the message has had its effect on the dialog, if any.
+        let answer = sender.receive().unwrap();
         bench.stays_away(&id, NEVER, 1.0);
         assert_eq!(bench.activity(&id)["state"], "blocked", "{}", bench.story());
         assert!(!file.exists(), "the tool was not approved\n{}", bench.story());
         let number = answer["message_id"].as_u64().unwrap();
         before += usize::from(answer["receipt"]["state"] == "delivered");
         let evidence = answer["receipt"]["evidence"].as_str().unwrap();
-        let is_typed = ["it was pasted", "it stands", "it is being typed", "Enter was pressed"]
-            .iter()
-            .any(|begin| evidence.starts_with(begin));
+        let is_typed =
+            ["the text was pasted", "the text is in", "it is being typed", "Enter was pressed"]
+                .iter()
+                .any(|begin| evidence.starts_with(begin));
         at_gate += usize::from(answer["receipt"]["state"] == "queued" && !is_typed);
         let mut answered: Option<Instant> = None;
         bench.until("the tool ran", |bench| {
-            // A dialog that has only just come takes no keys yet, claude's if something was just typed.
+            // A dialog that has just appeared ignores keys; claude's does if something was just
+            // typed.
             let again = answered.is_none_or(|at| at.elapsed() >= ANSWER_AGAIN);
             if again && bench.activity(&id)["state"] == "blocked" {
                 answered = Some(Instant::now());
-                bench.key(&id, cli.yes);
+                bench.key(&id, &cli.yes);
             }
             file.exists().then_some(()).ok_or(String::new())
         });
@@ -75,7 +77,7 @@ pub(super) fn races(cli: Cli) {
     }
     assert_eq!(bench.arrived().len(), 1 + 2 * trials, "{}", bench.story());
     if [GEMINI, OPENCODE].contains(&cli) {
-        assert_eq!(at_gate, trials, "none is put in while it works");
+        assert_eq!(at_gate, trials, "none is typed while it works");
     }
     let found = format!(
         "{trials} of {trials} once, {before} before the dialog, {at_gate} waited before they were typed; \

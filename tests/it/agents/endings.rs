@@ -1,5 +1,5 @@
-//! What is kept of an agent that ends, is restarted or is closed, whatever its CLI: shown with the fake
-//! one.
+//! What remains of an agent that exits, is restarted or is closed, whatever its CLI: tested with
+//! the fake agent.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use super::fake::{self, turns};
 use crate::support::tool_client::{ToolClient, id_of, until};
 use crate::support::{Place, Spawned};
 
-/// The fake agent as CLIs with which something special must be done.
+/// The fake agent as CLIs that need special treatment.
 const SETTINGS: &str = r#"
-# Killed as long as it has taken no turn.
+# Killed as long as it has had no turn.
 [agents.deletes]
 like = "fake"
 [agents.deletes.resume]
@@ -58,7 +58,7 @@ impl Scene {
         Self { place, server, tools }
     }
 
-    /// An agent at rest.
+    /// An idle agent.
     #[track_caller]
     fn spawn(&mut self, preset: &str) -> String {
         let id = id_of(&self.tools.ok("spawn_agent", json!({"agent": preset})));
@@ -73,7 +73,7 @@ impl Scene {
         });
     }
 
-    /// Lets an agent take a turn in which it is seen to work, until the file of this name is there.
+    /// Lets an agent take a turn in which it counts as working until this file exists.
     #[track_caller]
     fn work(&mut self, id: &str, name: &str) {
         let before = turns(&self.place).len();
@@ -91,14 +91,14 @@ impl Scene {
         std::fs::write(self.place.path("project").join(name), "").unwrap();
     }
 
-    /// `kill -9` of the server; the next one is there when this returns.
+    /// `kill -9` of the server; the next one is running when this returns.
     fn kill_server(&mut self) {
         self.server.kill();
         self.server = self.place.serve();
         self.tools = ToolClient::at(&self.server.socket());
     }
 
-    /// The signal that ended an agent which was stopped.
+    /// The signal that ended a stopped agent.
     #[track_caller]
     fn stopped_by(&mut self, id: &str) -> Value {
         self.tools.ok("stop_process", json!({"process_id": id}));
@@ -111,7 +111,7 @@ impl Scene {
 }
 
 #[test]
-fn an_agent_that_took_a_turn_under_another_server_is_asked_to_end_and_not_killed() {
+fn an_agent_that_took_a_turn_under_another_server_is_terminated_and_not_killed() {
     let mut scene = Scene::new();
     let (used, unused) = (scene.spawn("deletes"), scene.spawn("deletes"));
     scene.work(&used, "done");
@@ -123,14 +123,14 @@ fn an_agent_that_took_a_turn_under_another_server_is_asked_to_end_and_not_killed
     }
     assert_eq!(scene.stopped_by(&used), 15);
     assert_eq!(scene.stopped_by(&unused), 9, "it would delete its conversation");
-    // Its next run has not taken a turn yet.
+    // Its next run has not had a turn yet.
     scene.tools.ok("start_process", json!({"process_id": used}));
     scene.until_state(&used, "idle");
     assert_eq!(scene.stopped_by(&used), 9);
 }
 
 #[test]
-fn a_second_restart_before_a_word_is_said_still_tells_that_the_conversation_is_lost() {
+fn a_second_restart_before_any_turn_still_reports_the_lost_conversation() {
     let mut scene = Scene::new();
     let (lost, other) = (scene.spawn("fake"), scene.spawn("fake"));
     scene.work(&lost, "done");
@@ -153,7 +153,7 @@ fn a_second_restart_before_a_word_is_said_still_tells_that_the_conversation_is_l
 }
 
 #[test]
-fn what_a_cli_wrote_into_its_home_is_not_lost_when_it_is_closed() {
+fn files_that_a_cli_wrote_into_its_home_survive_its_close() {
     let mut scene = Scene::new();
     let home = scene.place.path("home");
     let noted = scene.spawn("homed");
@@ -165,7 +165,7 @@ fn what_a_cli_wrote_into_its_home_is_not_lost_when_it_is_closed() {
     let read = |name: &str| std::fs::read_to_string(home.join(name)).unwrap();
     assert_eq!((read(".fakecli/chat").as_str(), read(".agents/skill").as_str()), ("said", "made"));
     assert!(!scene.folder(&noted).exists());
-    // As 0.1.0 left it: nothing but the preset says where it belongs.
+    // As 0.1.0 left it: only the preset says where it belongs.
     let without_note = |scene: &mut Scene, text: &str| {
         let id = scene.spawn("homed");
         std::fs::remove_file(scene.folder(&id).join("overlay.json")).unwrap();
@@ -176,7 +176,7 @@ fn what_a_cli_wrote_into_its_home_is_not_lost_when_it_is_closed() {
     scene.tools.close(&old);
     assert_eq!(read(".fakecli/old"), "old");
     assert!(!scene.folder(&old).exists());
-    // And the preset is gone too: it stays where it is.
+    // The preset is gone, too: it stays where it is.
     let orphan = without_note(&mut scene, "orphan");
     let settings = home.join(".config/patterm/config.toml");
     let text = std::fs::read_to_string(&settings).unwrap();
@@ -189,13 +189,13 @@ fn what_a_cli_wrote_into_its_home_is_not_lost_when_it_is_closed() {
 }
 
 #[test]
-fn a_look_for_a_conversation_that_takes_long_keeps_no_call_waiting() {
+fn a_slow_search_for_a_conversation_delays_no_call() {
     let mut scene = Scene::new();
     let id = scene.spawn("held");
     let token = std::fs::read_to_string(scene.folder(&id).join("identity")).unwrap();
     let mut agent = ToolClient::at(&scene.server.socket());
     agent.peer.greet(token.trim(), None);
-    // It names a conversation that is not known: its files are looked at.
+    // It names an unknown conversation, so its files are searched.
     let me = agent.ok("whoami", json!({"_meta": {"threadId": "two"}}));
     assert_eq!(me["caller"]["process_id"], json!(id));
     assert_eq!(scene.tools.status(&id)["status"], "running");

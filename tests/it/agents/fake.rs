@@ -1,4 +1,5 @@
-//! A tiny agent (`tests/agents/fake-agent`) in place of a real CLI: for what any agent must bear, fast.
+//! A fake agent (`tests/agents/fake-agent`) in place of a real CLI: for requirements on all agents,
+//! tested quickly.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ pub(super) struct Fake {
     pub(super) tools: ToolClient,
 }
 
-/// What the fake agents look like, and what goes wrong with some.
+/// The presets of the fake agents, some of which misbehave.
 const SETTINGS: &str = concat!(
     include_str!("../../agents/fake.toml"),
     r#"
@@ -91,7 +92,7 @@ impl Fake {
         id_of(&self.tools.ok("spawn_agent", json!({"agent": preset})))
     }
 
-    /// Starts one that is ready.
+    /// Starts a fake agent and waits until it is ready.
     #[track_caller]
     pub(super) fn spawn_ready(&mut self) -> String {
         let id = self.spawn("fake");
@@ -111,7 +112,7 @@ impl Fake {
         });
     }
 
-    /// Waits until a text is in this state, with these words.
+    /// Waits until a receipt has this state and contains these words.
     #[track_caller]
     pub(super) fn until_receipt(&mut self, message: u64, state: &str, words: &str) -> Receipt {
         until(&format!("message {message} is {state}: {words}"), || {
@@ -120,7 +121,7 @@ impl Fake {
         })
     }
 
-    /// The turns that fake agents took.
+    /// The turns of fake agents.
     pub(super) fn turns(&self) -> Vec<String> {
         turns(&self.place)
     }
@@ -130,7 +131,7 @@ impl Fake {
     }
 }
 
-/// Makes the fake agents known in a place, with more settings of their kind.
+/// Configures the fake agents in a place, with additional settings.
 pub(crate) fn settle(place: &mut Place, more: &str) {
     place.set("FAKE_LOG", place.path("fake.log"));
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("agents/fake-agent");
@@ -140,7 +141,7 @@ pub(crate) fn settle(place: &mut Place, more: &str) {
     std::fs::write(folder.join("config.toml"), settings).unwrap();
 }
 
-/// The turns that fake agents took there.
+/// The turns of fake agents there.
 pub(crate) fn turns(place: &Place) -> Vec<String> {
     let log = std::fs::read_to_string(place.path("fake.log")).unwrap_or_default();
     log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -1,5 +1,4 @@
-//! A person begins to type at the moment at which a message comes: what is typed and what is sent
-//! stay apart.
+//! A person begins to type while a message arrives: the two texts stay separate.
 
 use std::time::Duration;
 
@@ -12,11 +11,11 @@ use super::report::row;
 use crate::support::Rng;
 use crate::support::tool_client::{ToolClient, long};
 
-/// How far apart the first letter and the message are, in milliseconds.
+/// The time between the first letter and the message, in milliseconds.
 const APART: std::ops::Range<usize> = 0..150;
 
-/// How long a person takes from a letter to Enter at least. gemini registers its handler of keys after it has
-/// drawn a letter, and enters a text without the letter if Enter comes within a millisecond.
+/// The shortest time between a person's letter and Enter. gemini registers its key handler after it
+/// has drawn a letter, and submits the text without the letter if Enter comes within a millisecond.
 const BEFORE_ENTER: Duration = Duration::from_millis(100);
 
 pub(super) fn races(cli: Cli) {
@@ -35,29 +34,29 @@ pub(super) fn races(cli: Cli) {
         let key = |letter: &str| FromView::Input(letter.as_bytes().to_vec());
         let (begin, rest) = letters.split_at(1);
         if trial % 2 == 0 {
-            view.say(&key(begin));
+            view.send(&key(begin));
             bench.mock.more_than(usize::MAX, apart);
             sender.ask("send_message", arguments);
         } else {
             sender.ask("send_message", arguments);
             bench.mock.more_than(usize::MAX, apart);
-            view.say(&key(begin));
+            view.send(&key(begin));
         }
-        let answer = sender.hear().unwrap();
+        let answer = sender.receive().unwrap();
         let number = answer["message_id"].as_u64().unwrap();
         first += usize::from(answer["receipt"]["state"] == "delivered");
         let typed = begin.to_owned();
         super::bench::type_by_hand(&mut view, &typed, rest);
-        // Before Enter, one of both has come to rest.
+        // Before Enter, one of the two texts is complete.
         bench.until("the message is there, or waits for the draft", |bench| {
             let receipt = bench.receipt(number);
-            let waits = receipt.evidence.contains("a draft stands in its prompt: `qz");
+            let waits = receipt.evidence.contains("its prompt contains a draft: `qz");
             let is_there = receipt.state == "delivered";
             (waits || is_there).then_some(()).ok_or_else(|| format!("{receipt:?}"))
         });
         bench.until_state(&id, "idle");
         bench.mock.more_than(usize::MAX, BEFORE_ENTER);
-        view.say(&FromView::Input(b"\r".to_vec()));
+        view.send(&FromView::Input(b"\r".to_vec()));
         bench.until_arrived(&letters);
         let done = bench.until_done(number);
         assert_eq!(done.state, "delivered", "{done:?}\n{}", bench.story());

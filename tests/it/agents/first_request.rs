@@ -1,4 +1,4 @@
-//! What of our tools reaches a CLI's model as users have that CLI.
+//! Which of patterm's tools reach a CLI's model, with the CLI's default settings.
 
 use patterm_host::tools::Registry;
 use serde_json::Value;
@@ -17,7 +17,7 @@ fn always_loaded(tools: &Registry) -> Vec<String> {
     loaded.map(|tool| tool.name.into_owned()).collect()
 }
 
-/// Our tools in a request, by their own names, sorted, and the bytes of their definitions.
+/// Our tools in a request, by their own names, sorted, with the size of their definitions.
 fn ours(turn: &Turn) -> (Vec<String>, u64) {
     let own = |name: &str| {
         let (_, own) = name.rsplit_once("patterm_")?;
@@ -29,8 +29,8 @@ fn ours(turn: &Turn) -> (Vec<String>, u64) {
     (names, bytes.into_iter().sum())
 }
 
-/// The first request has the tools that agents need in every turn, and where the CLI defers the others,
-/// its search gives them by their names; `tool_search.rs` searches by words.
+/// The first request contains the tools that agents need in every turn. If the CLI defers the
+/// others, its search finds them by name; `tool_search.rs` searches by words.
 pub(super) fn tools(cli: Cli) {
     let registry = Registry::standard();
     let mut bench = Bench::new(cli);
@@ -55,7 +55,7 @@ pub(super) fn tools(cli: Cli) {
         format!("{} of ours, {bytes} bytes; {} in all, {all}", names.len(), first.tools.len());
     row(cli, "tools in the first request", &found);
     assert_eq!(names, expected, "{found}");
-    // The names by which it knows them stand in what it is told first.
+    // Its instructions contain the names that it uses for them.
     let known = |tool: &str| {
         let prefix = match cli {
             CLAUDE => "mcp__patterm__",
@@ -65,20 +65,20 @@ pub(super) fn tools(cli: Cli) {
         };
         format!("{prefix}{tool}")
     };
-    // gemini composes its system prompt while it connects to its servers, and leaves the instructions out if
-    // it is done first: about every other time on an idle machine.
+    // gemini composes its system prompt while it connects to its servers, and omits the
+    // instructions if it finishes first: about every other time on an idle machine.
     let instructions = first.instructions.as_str();
     let is_left_out = cli == GEMINI && instructions.is_empty();
     row(cli, "instructions in the first request", if is_left_out { "left out" } else { "all" });
     for tool in ["spawn_agent", "whoami", "help", "wait_for_pattern"] {
         let is_named = instructions.contains(&known(tool));
         assert!(is_named || is_left_out, "{tool}: {instructions}");
-        // The mock writes the names in a namespace of codex's like this.
+        // The mock writes names in a codex namespace like this.
         let given = known(tool).replace('.', "__");
         let is_given = first.tools.iter().any(|(name, _)| *name == given);
         assert!(is_given || cli == CLAUDE, "{given}: {:?}", first.tools);
     }
-    let said = last.results.last().unwrap();
-    assert!(said.contains("timers"), "the deferred one was called: {last:?}");
+    let result = last.results.last().unwrap();
+    assert!(result.contains("timers"), "the deferred one was called: {last:?}");
     bench.tools.close(&id);
 }

@@ -1,4 +1,4 @@
-//! Usage limits: an agent at one is `limited`, not idle, and a person is called.
+//! Usage limits: an agent that reached one is `limited`, not idle, and attention is requested.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ pub(super) fn usage(cli: Cli) {
         bench.send(&id, &format!("mock: limit usage 3600\nnumber {time}"));
         let activity = bench.until_state(&id, "limited");
         let until = activity["limited_until"].as_str().unwrap_or_default().to_owned();
-        // With a key of its own, gemini is not told when the day of its quota ends.
+        // With an API key, gemini is not told when the day of its quota ends.
         assert_eq!(until.is_empty(), cli == GEMINI, "{activity}");
         let attention = bench.tools.status(&id)["attention"]["reason"].take();
         let reason = attention.as_str().unwrap_or_default().to_owned();
@@ -36,13 +36,13 @@ pub(super) fn usage(cli: Cli) {
         let waited = bench.tools.ok("wait_for_agents", wait);
         assert_eq!(waited["waiting_on"][0]["activity"]["state"], "limited", "{waited}");
         let message = format!("mock: say better now\nnumber {time}");
-        // It waits within its turn, and takes messages only when it is idle.
+        // It waits within its turn, and accepts messages only when it is idle.
         let early = (cli == OPENCODE).then(|| bench.send(&id, &message));
         if let Some(queued) = &early {
             let waits = queued.evidence.starts_with("it is limited in the middle of a turn");
             assert!(queued.state == "queued" && waits, "{queued:?}\n{}", bench.story());
         }
-        // It asks whether to try again, or it waits within its turn.
+        // It asks whether to retry, or it waits within its turn.
         match cli {
             GEMINI => bench.key(&id, "2"),
             OPENCODE => (0..cli.escapes).for_each(|_| bench.key(&id, "escape")),
@@ -67,22 +67,22 @@ pub(super) fn usage(cli: Cli) {
 }
 
 #[test]
-fn claude_is_limited_while_it_tries_again_at_a_limit_and_the_call_for_a_person_goes() {
-    // It names what it waits for at its third try.
+fn claude_is_limited_while_it_retries_and_its_request_for_attention_is_withdrawn_afterwards() {
+    // It names its error at its third attempt.
     retried(CLAUDE, "mock: limit rate 3 4");
 }
 
 #[test]
-fn codex_is_limited_while_it_tries_again_at_a_limit_and_the_call_for_a_person_goes() {
+fn codex_is_limited_while_it_retries_and_its_request_for_attention_is_withdrawn_afterwards() {
     retried(CODEX, "mock: limit rate 6 1");
 }
 
 #[test]
-fn opencode_is_limited_while_it_tries_again_at_a_limit_and_the_call_for_a_person_goes() {
+fn opencode_is_limited_while_it_retries_and_its_request_for_attention_is_withdrawn_afterwards() {
     retried(OPENCODE, "mock: limit usage 8 2");
 }
 
-/// A limit at which it tries again by itself, within its turn. Gemini shows nothing of that.
+/// A limit at which it retries by itself, within its turn. Gemini does not show that.
 fn retried(cli: Cli, limit: &str) {
     let mut bench = Bench::new(cli);
     let id = bench.spawn_ready();
@@ -100,7 +100,7 @@ fn retried(cli: Cli, limit: &str) {
 }
 
 #[test]
-fn a_limit_is_over_when_the_time_has_passed_at_which_it_was_to_end() {
+fn a_limit_is_over_after_its_reported_end() {
     let mut bench = Bench::new(CLAUDE);
     let id = bench.spawn_ready();
     let cat = bench.tools.run(&["cat"]);
@@ -111,11 +111,11 @@ fn a_limit_is_over_when_the_time_has_passed_at_which_it_was_to_end() {
     bench.tools.wait(&cat, "it rests\\.");
     let activity = bench.activity(&id);
     let reason = activity["reason"].as_str().unwrap();
-    assert!(reason.starts_with("its limit was to end at "), "{activity}");
+    assert!(reason.starts_with("its limit was due to end at "), "{activity}");
     no_call(&mut bench, &id);
 }
 
-/// A limit that is over calls no person any more.
+/// After a limit, the request for attention is withdrawn.
 fn no_call(bench: &mut Bench, id: &str) {
     let attention = bench.tools.status(id)["attention"].take();
     assert!(attention.is_null(), "{attention}\n{}", bench.story());

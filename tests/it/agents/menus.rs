@@ -1,5 +1,5 @@
-//! Menus, searches and other modes over an agent's prompt: it is blocked, says why, and gets its texts when
-//! they are closed.
+//! Menus, searches and other modes over an agent's prompt: it is blocked, reports why, and gets its
+//! texts once they are closed.
 
 use super::bench::Bench;
 use super::cli::{CLAUDE, CODEX, Cli, GEMINI, OPENCODE};
@@ -17,7 +17,7 @@ fn covers(cli: Cli) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Each of them, with a message that comes meanwhile.
+/// Each of them, with a message that arrives meanwhile.
 pub(super) fn over_the_prompt(cli: Cli) {
     let mut bench = Bench::new(cli);
     let id = bench.spawn_ready();
@@ -32,7 +32,7 @@ pub(super) fn over_the_prompt(cli: Cli) {
             let message = format!("meanwhile {open} {round}");
             let receipt = bench.send(&id, &message);
             assert_eq!(receipt.state, "queued", "{receipt:?}");
-            bench.until_queued_because(receipt.message, "waits for a person");
+            bench.until_queued_because(receipt.message, "waiting for a person");
             bench.key(&id, close);
             let done = bench.until_done(receipt.message);
             assert_eq!(done.state, "delivered", "{done:?}\n{}", bench.story());

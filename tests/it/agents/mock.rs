@@ -1,4 +1,5 @@
-//! The model that does what the prompt tells it (`tests/agents/mock-model`), and what it saw.
+//! The mock model, which follows instructions in the prompt (`tests/agents/mock-model`), and its
+//! record of what it received.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use crate::support::Place;
 
-/// The model on loopback. It ends with this value.
+/// The model on loopback. It is ended on drop.
 pub(super) struct Mock {
     pub(super) url: String,
     child: Child,
@@ -29,29 +30,29 @@ struct Log {
 /// A request of a conversation, side turns excluded.
 #[derive(Debug, Clone)]
 pub(super) struct Turn {
-    /// Which of the model's interfaces it came by.
+    /// The API through which it came.
     pub(super) api: String,
-    /// The newest text of the user's.
+    /// The user's newest text.
     pub(super) text: String,
-    /// How all texts of the user's in this conversation begin, trimmed at their ends.
+    /// The beginnings of all texts of the user in this conversation, trimmed.
     pub(super) said: Vec<String>,
-    /// How many texts of the user's the conversation has, and those since the model last spoke.
+    /// How many texts of the user the conversation has, and those since the model's last message.
     users: usize,
     group: Vec<String>,
-    /// The answer ends with a call of a tool: there is more to come.
+    /// The answer ends with a tool call: the turn continues.
     calls: bool,
-    /// When the answer was over, and how.
+    /// When and how the answer ended.
     pub(super) ended: Option<(Instant, String)>,
-    /// What the tools answered since the text.
+    /// The tools' results since the text.
     pub(super) results: Vec<String>,
-    /// What patterm told it first, if the CLI passed that on.
+    /// patterm's instructions, if the CLI passed them on.
     pub(super) instructions: String,
-    /// The tools that the model was given, and the bytes of each definition.
+    /// The tools that the model got, with the size of each definition.
     pub(super) tools: Vec<(String, u64)>,
 }
 
 impl Turn {
-    /// The model has said all that it was told to say to this text.
+    /// Whether the model has finished its answer to this text.
     pub(super) fn is_final(&self) -> bool {
         !self.calls && self.ended.as_ref().is_some_and(|(_, how)| how == "complete")
     }
@@ -61,7 +62,7 @@ impl Mock {
     pub(super) fn start(place: &Place) -> Self {
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("agents/mock-model");
         let mut command = place.command(&program);
-        // What it writes down comes by the pipe, and is known as it happens.
+        // Its log comes through the pipe, so that it is known immediately.
         command.args(["--log", "/dev/stdout"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -97,9 +98,9 @@ impl Mock {
         turns.into_iter().map(|(_, turn)| turn).collect()
     }
 
-    /// The texts that users said in conversations by this interface, each as often as it was said.
-    /// opencode puts a blank behind what was pasted, and claude a line end between texts that it gives
-    /// to the model at once: what stands behind a text does not count.
+    /// The texts of users in conversations through this API, each as often as it occurred. opencode
+    /// adds a blank after pasted text, and claude a line feed between texts that it passes to the
+    /// model together: trailing white space does not count.
     pub(super) fn arrived(&self, api: &str) -> Vec<String> {
         let mut texts = Vec::new();
         let mut before: Option<Turn> = None;
@@ -114,12 +115,12 @@ impl Mock {
         texts
     }
 
-    /// How much has happened.
+    /// The number of events so far.
     pub(super) fn events(&self) -> usize {
         self.log.events.lock().unwrap().len()
     }
 
-    /// Waits until something more happened than so many events, but not for long.
+    /// Waits, for a limited time, until there are more events than these.
     pub(super) fn more_than(&self, seen: usize, patience: Duration) {
         let events = self.log.events.lock().unwrap();
         let few = |events: &mut Vec<_>| events.len() <= seen;

@@ -1,26 +1,28 @@
-//! Real agents' CLIs in patterm's panes, with a model that does what the prompt tells it: what
-//! patterm says of them and to them is held against what the model saw.
+//! Real agents' CLIs in patterm's panes, with a model that follows instructions in the prompt: what
+//! patterm reports and sends is compared with what the model received.
 
+pub(crate) mod answers;
 mod bad_input;
 mod bench;
 mod cli;
+mod cli_queue;
 mod dialog_races;
 mod endings;
 mod evidence;
 pub(crate) mod fake;
 mod first_letters;
 mod first_request;
-mod left_standing;
+mod in_tui;
+mod left_in_prompt;
 mod limits;
 mod menus;
 mod mock;
 mod odd_messages;
-mod own_queue;
+mod picture;
 mod quoted;
 mod recording;
 mod report;
 mod restart;
-mod seen;
 mod shapes;
 mod six;
 mod starts;
@@ -28,17 +30,17 @@ mod team;
 mod tool_search;
 mod truth;
 
-/// The table of truth for one CLI.
+/// The accuracy table for one CLI.
 macro_rules! truth_of {
     ($module:ident, $cli:expr) => {
         mod $module {
             use super::{
-                cli, dialog_races, first_letters, first_request, limits, menus, odd_messages,
-                own_queue, quoted, restart, shapes, starts, truth,
+                answers, cli, cli_queue, dialog_races, first_letters, first_request, limits, menus,
+                odd_messages, quoted, restart, shapes, starts, truth,
             };
 
             #[test]
-            fn messages_of_all_sizes_arrive_whole_and_once() {
+            fn messages_of_all_sizes_arrive_complete_and_once() {
                 truth::messages($cli);
             }
 
@@ -48,7 +50,7 @@ macro_rules! truth_of {
             }
 
             #[test]
-            fn a_message_around_a_permission_dialog_is_neither_lost_nor_doubled() {
+            fn a_message_around_a_permission_dialog_is_neither_lost_nor_duplicated() {
                 dialog_races::races($cli);
             }
 
@@ -68,13 +70,18 @@ macro_rules! truth_of {
             }
 
             #[test]
-            fn a_message_in_a_turn_that_is_cut_short_is_not_called_delivered_unless_it_arrived() {
-                own_queue::cut_short($cli);
+            fn a_message_in_an_interrupted_turn_is_recorded_as_delivered_only_if_it_arrived() {
+                cli_queue::cut_short($cli);
             }
 
             #[test]
             fn nothing_is_typed_into_a_permission_dialog() {
                 truth::permission($cli);
+            }
+
+            #[test]
+            fn an_option_of_a_dialog_that_a_person_chooses_is_what_it_does() {
+                answers::permission($cli);
             }
 
             #[test]
@@ -93,7 +100,7 @@ macro_rules! truth_of {
             }
 
             #[test]
-            fn first_prompts_may_say_anything() {
+            fn first_prompts_may_contain_anything() {
                 truth::odd_first_prompts($cli);
             }
 
@@ -103,7 +110,7 @@ macro_rules! truth_of {
             }
 
             #[test]
-            fn what_its_model_is_given_of_our_tools() {
+            fn its_model_gets_patterms_tools() {
                 first_request::tools($cli);
             }
 
@@ -118,7 +125,7 @@ macro_rules! truth_of {
             }
 
             #[test]
-            fn screens_that_are_only_quoted_say_nothing_of_its_state() {
+            fn quoted_screens_do_not_change_its_state() {
                 quoted::screens($cli);
             }
 
@@ -133,29 +140,27 @@ macro_rules! truth_of {
             }
 
             #[test]
-            fn it_rests_after_escape_and_after_errors() {
+            fn it_is_idle_after_escape_and_after_errors() {
                 truth::ends_of_turns($cli);
             }
 
             #[test]
-            fn a_restart_goes_on_with_the_conversation_whatever_ended_it() {
-                restart::goes_on($cli);
+            fn a_restart_resumes_the_conversation_whatever_ended_it() {
+                restart::resumes_after_every_exit($cli);
             }
 
             #[test]
-            fn a_restart_takes_up_the_conversation_that_the_person_turned_to() {
+            fn a_restart_resumes_the_conversation_that_the_person_switched_to() {
                 restart::turns_to_another($cli);
             }
 
             #[test]
-            fn the_server_is_killed_while_messages_wait_and_while_one_is_put_in() {
+            fn the_server_is_killed_while_messages_wait_and_while_one_is_typed() {
                 truth::server_killed($cli);
             }
         }
     };
 }
 
-truth_of!(claude, cli::CLAUDE);
-truth_of!(codex, cli::CODEX);
-truth_of!(opencode, cli::OPENCODE);
-truth_of!(gemini, cli::GEMINI);
+// One module for each CLI that has a `cli.json`; `build.rs` finds them.
+include!(concat!(env!("OUT_DIR"), "/clis.rs"));

@@ -1,5 +1,5 @@
-//! Messages that look like something else, each held against what came to the model. Only what a CLI
-//! changes by itself may differ.
+//! Messages that look like something else, each compared with what the model received. Only known
+//! changes by a CLI may differ.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::cli::{CLAUDE, Cli, GEMINI};
 use super::report::row;
 use crate::support::tool_client::long;
 
-/// Last words at which CLIs open a list of completions, which takes the Enter.
+/// Last words that make CLIs open a list of completions, which consumes Enter.
 const COMPLETIONS: [&str; 20] = [
     "see @README.md",
     "cc @alice",
@@ -34,9 +34,9 @@ const COMPLETIONS: [&str; 20] = [
     "of @scope/name",
 ];
 
-/// Letters that are not seen, or not as they are.
+/// Letters that are invisible, or displayed differently.
 const LETTERS: [&str; 18] = [
-    // Some terminals and CLIs take these for narrower than others do.
+    // Some terminals and CLIs treat these as narrower than others do.
     "a family 👨‍👩‍👧‍👦",
     "नमस्ते क्षि",
     "\ttabs\there and\t\tthere",
@@ -71,7 +71,7 @@ const PARTS: [&str; 10] = [
     "╹▀▀▀▀▀▀▀▀▀▀▀▀▀\n  ⬝⬝⬝⬝⬝⬝⬝⬝  esc interrupt   ctrl+p commands",
 ];
 
-/// Whole screens of all CLIs, by their recordings.
+/// Whole screens of all CLIs, from their recordings.
 const SCREENS: [&str; 10] = [
     "claude/blocked-shell",
     "claude/idle-after-turn",
@@ -111,10 +111,10 @@ fn screen(recording: &str) -> String {
     screen.rows().join("\n")
 }
 
-/// What claude makes of letters with marks of their own.
+/// How claude changes letters with combining marks.
 const COMPOSED: [(&str, &str); 3] = [("e\u{301}", "é"), ("o\u{308}", "ö"), ("n\u{303}", "ñ")];
 
-/// A message as it may come to the model: changed only as this CLI changes what is typed into it.
+/// A message as the model may receive it: changed only as this CLI changes typed text.
 fn expected(cli: Cli, message: &str) -> String {
     let mut text = format!("[external] {message}");
     match cli {
@@ -131,19 +131,19 @@ fn expected(cli: Cli, message: &str) -> String {
     text.trim_end().to_owned()
 }
 
-/// Whether a text that came is the message: gemini puts a blank before the name of a file.
+/// Whether a received text is the message: gemini puts a blank before the name of a file.
 fn is_it(cli: Cli, came: &str, expected: &str) -> bool {
     came == expected || (cli == GEMINI && came.replace("  @", " @") == expected)
 }
 
-/// Whether a CLI put a text there of its own: gemini adds the files that a text names.
+/// Whether a text was added by the CLI itself: gemini adds the files that a text names.
 fn is_addition(cli: Cli, came: &str) -> bool {
     let additions =
         ["--- Content from referenced", "Content from @", "--- End of content", "# A project"];
     cli == GEMINI && additions.iter().any(|start| came.trim_start().starts_with(start))
 }
 
-/// Odd messages, one after the other, numbered so that each is its own.
+/// Odd messages, one after the other, numbered so that each is unique.
 pub(super) fn messages(cli: Cli) {
     let mut bench = Bench::new(cli);
     let id = bench.spawn_ready();
@@ -185,5 +185,5 @@ pub(super) fn messages(cli: Cli) {
     row(cli, "odd messages", &format!("{whole} of {} whole and once", sent.len()));
     assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), bench.story());
     assert_eq!(other, Vec::<String>::new(), "and nothing else came");
-    assert!(!bench.place.path("project/made").exists(), "none was taken for a command");
+    assert!(!bench.place.path("project/made").exists(), "none was treated as a command");
 }

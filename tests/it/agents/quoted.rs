@@ -1,4 +1,4 @@
-//! Screens of all CLIs in what users and models say: no state follows from them.
+//! Screens of all CLIs quoted by users and models: no state follows from them.
 
 use super::bench::Bench;
 use super::cli::Cli;
@@ -53,18 +53,19 @@ pub(super) fn all_screens() -> String {
     SCREENS.map(|(_, screen)| screen).join("\n")
 }
 
-/// A text as a directive says it: on one line.
+/// A text as a directive of the mock: on one line.
 pub(super) fn said(text: &str) -> String {
     format!("mock: say {}", text.replace('\\', "\\\\").replace('\n', "\\n"))
 }
 
-/// Quoted screens, as a user's text and as a model's: the agent rests afterwards, and takes the next text.
+/// Quoted screens, in a user's text and in a model's: the agent is idle afterwards, and takes the
+/// next text.
 pub(super) fn screens(cli: Cli) {
     let mut bench = Bench::new(cli);
     let id = bench.spawn_ready();
     let texts: Vec<String> = match long() {
         true => SCREENS.iter().map(|(_, screen)| (*screen).to_owned()).collect(),
-        // What stands last is what stays on the screen: that of this CLI.
+        // The last quote stays on the screen: that of this CLI.
         false => {
             let own = SCREENS.iter().find(|(name, _)| *name == cli.name).unwrap().1;
             vec![format!("{}\n{own}", all_screens())]

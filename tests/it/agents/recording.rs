@@ -28,7 +28,7 @@ impl Recording {
         write!(self.text, "\n{what}:\n\n```text\n{}\n```\n", text.trim_end()).unwrap();
     }
 
-    /// What the tools answered.
+    /// The results of the tools.
     pub(super) fn results(&mut self, results: &[String]) {
         let lines: Vec<_> = results.iter().map(|result| result.replace('\n', " ")).collect();
         self.text("Tool results", &lines.join("\n"));

@@ -1,5 +1,5 @@
-//! Agents that are started again: the model sees the conversation that it saw before, whatever ended
-//! the agent and whatever the person did meanwhile.
+//! Restarted agents: the model sees the same conversation as before, whatever ended the agent and
+//! whatever the person did meanwhile.
 
 use patterm_wire::Method;
 use patterm_wire::restore::Restore;
@@ -13,7 +13,7 @@ use super::report::row;
 use super::truth::times;
 use crate::support::tool_client::{id_of, long};
 
-/// Restarts an agent that goes on with its conversation, and waits until it rests.
+/// Restarts an agent that resumes its conversation, and waits until it is idle.
 #[track_caller]
 fn restart(bench: &mut Bench, id: &str) {
     let answer = bench.tools.ok("restart_process", json!({"process_id": id}));
@@ -21,7 +21,7 @@ fn restart(bench: &mut Bench, id: &str) {
     until_it_rests(bench, id);
 }
 
-/// Waits until an agent rests; one that ended does not.
+/// Waits until an agent is idle; an ended one does not count.
 #[track_caller]
 fn until_it_rests(bench: &mut Bench, id: &str) {
     bench.until_state(id, "idle");
@@ -29,16 +29,16 @@ fn until_it_rests(bench: &mut Bench, id: &str) {
     assert_eq!(status["status"], "running", "{status}\n{}", bench.story());
 }
 
-/// Restarts an agent to which nothing was said, and waits until it rests.
+/// Restarts an agent without turns, and waits until it is idle.
 #[track_caller]
-fn begins_anew(bench: &mut Bench, id: &str) {
+fn restart_with_new_conversation(bench: &mut Bench, id: &str) {
     let answer = bench.tools.ok("restart_process", json!({"process_id": id}));
     let why = answer["began_anew"].as_str().unwrap_or_default();
-    assert!(why.contains("nothing was said"), "{answer}");
+    assert!(why.contains("has no turns yet"), "{answer}");
     until_it_rests(bench, id);
 }
 
-/// An agent that is restarted before it took its first instructions gets them again.
+/// An agent that is restarted before it accepts its first instructions gets them again.
 pub(super) fn before_the_first_turn(cli: Cli) {
     let mut bench = Bench::new(cli);
     let instructions = "mock: say begun";
@@ -55,12 +55,12 @@ pub(super) fn before_the_first_turn(cli: Cli) {
     row(cli, "restarted at its start", "its first instructions arrived once");
 }
 
-/// opencode takes more than ten seconds of a CPU to start: the short form starts it less often.
+/// opencode takes more than ten seconds of CPU to start: the short form starts it less often.
 fn is_brief(cli: Cli) -> bool {
     cli == OPENCODE && !long()
 }
 
-/// Says something and waits until the model has answered; returns its turn.
+/// Sends a text and waits until the model has answered; returns the turn.
 #[track_caller]
 fn say(bench: &mut Bench, id: &str, text: &str) -> Turn {
     bench.send(id, text);
@@ -69,28 +69,28 @@ fn say(bench: &mut Bench, id: &str, text: &str) -> Turn {
     turn
 }
 
-/// Says something, and the model must have seen exactly this before it.
+/// Sends a text; the model must have seen exactly `before` in front of it.
 #[track_caller]
 fn say_after(bench: &mut Bench, id: &str, text: &str, before: &mut Vec<String>) {
     before.push(format!("[external] {text}"));
     let mut turn = say(bench, id, text);
-    // claude writes down that the person cleared the conversation before this one.
+    // claude records that the person cleared the conversation before this one.
     turn.said.retain(|said| !said.starts_with("<command-name>"));
     assert_eq!(&turn.said, before, "{}", bench.story());
 }
 
-/// Lets a person type a command of the CLI's own.
+/// Types one of the CLI's own commands as a person.
 fn command(bench: &mut Bench, id: &str, command: &str) {
     let mut view = bench.view(id);
     type_by_hand(&mut view, "", command);
-    // No hand is faster, and some CLIs show a letter that they only suggest.
+    // No person types faster, and some CLIs show a letter that they only suggest.
     bench.stays_away(id, "never shown", 0.5);
-    view.say(&FromView::Input(b"\r".to_vec()));
+    view.send(&FromView::Input(b"\r".to_vec()));
 }
 
-/// One conversation through every kind of end. Before the first of them the agent has not called a tool,
-/// and its CLI was never in this home.
-pub(super) fn goes_on(cli: Cli) {
+/// One conversation through every kind of exit. Before the first of them the agent has not called a
+/// tool, and its CLI has never been in this home.
+pub(super) fn resumes_after_every_exit(cli: Cli) {
     let mut bench = Bench::new(cli);
     if cli == GEMINI {
         assert!(!bench.place.path("home/.gemini/tmp").exists(), "it was never here");
@@ -100,7 +100,7 @@ pub(super) fn goes_on(cli: Cli) {
     let rounds = times(1, 3);
     for round in 0..rounds {
         if !is_brief(cli) {
-            // Twice: the second time nothing was said since the first.
+            // Twice: the second time without a turn since the first.
             restart(&mut bench, &id);
             restart(&mut bench, &id);
             say_after(&mut bench, &id, &format!("after a restart {round}"), &mut said);
@@ -110,7 +110,7 @@ pub(super) fn goes_on(cli: Cli) {
             restart(&mut bench, &id);
             say_after(&mut bench, &id, &format!("after kill -9 {round}"), &mut said);
         }
-        // In the middle of a turn.
+        // During a turn.
         let cut = format!("mock: say partly ;; wait 600 ;; say never {round}");
         bench.send(&id, &cut);
         bench.until_turn("the turn that is cut", |turn| turn.text == format!("[external] {cut}"));
@@ -130,16 +130,16 @@ pub(super) fn goes_on(cli: Cli) {
     row(cli, "conversation after restarts", &format!("{restarts} of {restarts} the same"));
 }
 
-/// A conversation that the person left for a new one, and an agent to which nothing was ever said.
+/// A conversation that the person left for a new one, and an agent without turns.
 pub(super) fn turns_to_another(cli: Cli) {
     let mut bench = Bench::new(cli);
     let silent = bench.spawn(None);
     bench.until_state(&silent, "idle");
     let mut said = Vec::new();
     if !is_brief(cli) {
-        begins_anew(&mut bench, &silent);
+        restart_with_new_conversation(&mut bench, &silent);
         say_after(&mut bench, &silent, "the first words", &mut said);
-        // Beside it, in the same folder, another one.
+        // Another agent in the same folder.
         let other = bench.spawn_ready();
         let mut others = vec!["mock: say ready".to_owned()];
         restart(&mut bench, &silent);
@@ -147,7 +147,7 @@ pub(super) fn turns_to_another(cli: Cli) {
         say_after(&mut bench, &other, "to the other", &mut others);
     }
     say_after(&mut bench, &silent, "to the first", &mut said);
-    // The person begins anew inside of the CLI.
+    // The person begins a new conversation inside the CLI.
     let clear = if cli == CODEX || cli == OPENCODE { "/new" } else { "/clear" };
     let begin_anew = |bench: &mut Bench, last: &str| {
         command(bench, &silent, clear);
@@ -162,9 +162,9 @@ pub(super) fn turns_to_another(cli: Cli) {
     say_after(&mut bench, &silent, "in a new conversation", &mut new);
     restart(&mut bench, &silent);
     say_after(&mut bench, &silent, "in the new one again", &mut new);
-    row(cli, "conversation of the person's", "the one turned to last");
-    // And once more, and says nothing in it: there is nothing to take up again, which codex and
-    // opencode do not tell, so that they go on with the one before.
+    row(cli, "conversation of the person's", "the conversation used last");
+    // And once more, without a turn: there is nothing to resume, which codex and opencode do not
+    // report, so they resume the one before.
     if is_brief(cli) {
         return;
     }
@@ -178,14 +178,14 @@ pub(super) fn turns_to_another(cli: Cli) {
             let kept = std::fs::read_to_string(&file).unwrap();
             kept.contains("\"spoken\": false").then_some(()).ok_or(kept)
         });
-        begins_anew(&mut bench, &silent);
+        restart_with_new_conversation(&mut bench, &silent);
         say_after(&mut bench, &silent, "in the newest", &mut Vec::new());
     }
 }
 
-/// Codex's own helpers have conversations too, and call tools in the name of those.
+/// Codex's own subagents have conversations too, and call tools on behalf of those.
 #[test]
-fn a_codex_with_a_helper_of_its_own_goes_on_with_its_own_conversation() {
+fn a_codex_with_a_subagent_resumes_its_own_conversation() {
     let mut bench = Bench::new(CODEX);
     let first = concat!(
         r#"mock: call multi_agent_v1__spawn_agent {"agent_type": "default", "message": "#,
@@ -202,9 +202,9 @@ fn a_codex_with_a_helper_of_its_own_goes_on_with_its_own_conversation() {
     say_after(&mut bench, &id, "to the one above", &mut said);
 }
 
-/// What a CLI wrote into its overlay and not through it is the user's.
+/// Files that a CLI wrote into its overlay, not through its links, belong to the user.
 #[test]
-fn what_gemini_writes_into_its_home_is_in_the_users_after_it_was_closed() {
+fn files_that_gemini_writes_into_its_home_are_in_the_users_after_its_close() {
     let mut bench = Bench::new(GEMINI);
     let id = bench.spawn_ready();
     let home = bench.place.path("home/.gemini");

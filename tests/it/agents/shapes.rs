@@ -1,4 +1,4 @@
-//! Turns of many shapes: idle timers fire when one is over, and not before.
+//! Turns of many shapes: idle timers fire when a turn is over, and not before.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -15,15 +15,15 @@ use crate::support::tool_client::long;
 /// How long after a turn its idle timer may fire.
 const IDLE_PATIENCE: Duration = Duration::from_secs(3);
 
-/// A timer that has not fired by then never will.
+/// A timer that has not fired by this time never will.
 const MISSED: f64 = 30.0;
 
 /// What a model does in a turn.
 struct Shape {
     said: String,
-    /// How often the model has its last word: work in the background that ends begins a turn of its own.
+    /// How many turns there are: background work that ends begins a turn of its own.
     finals: usize,
-    /// A file that the last of the work makes, where that goes on after the model's last word.
+    /// A file that the last of the work creates, if that continues after the model's last message.
     makes: Option<&'static str>,
 }
 
@@ -31,7 +31,7 @@ fn plain(said: &str) -> Shape {
     Shape { said: said.to_owned(), finals: 1, makes: None }
 }
 
-/// Work in the background, as far as a CLI has it, else a tool that takes its time.
+/// Background work if the CLI supports it, otherwise a slow tool.
 fn background(cli: Cli) -> Shape {
     match cli {
         CLAUDE => Shape {
@@ -101,7 +101,7 @@ fn shapes(cli: Cli) -> Vec<Shape> {
     shapes
 }
 
-/// What became of the timers of all turns.
+/// The results of the timers of all turns.
 #[derive(Default)]
 struct Counts {
     early: Vec<String>,
@@ -121,7 +121,7 @@ pub(super) fn idle_timers(cli: Cli) {
         let bodies = ["any", "all"].map(|mode| format!("{mode} {number}."));
         for (mode, body) in ["any", "all"].iter().zip(&bodies) {
             let timer = json!({"watched": [id], "body": body, "owner_process_id": cat});
-            // `all` would fire at once while it still rests.
+            // `all` would fire at once while it is still idle.
             if *mode == "any" {
                 bench.tools.ok("timer_fire_when_idle_any", timer);
             } else {
@@ -162,7 +162,8 @@ fn watch(
     let made = shape.makes.map(|name| bench.place.path(&format!("project/{name}")));
     let mut early: Vec<&String> = Vec::new();
     let over = bench.until(&format!("the end of {said}"), |bench| {
-        // In this order: what has fired now and is not over then has fired too early.
+        // In this order: a timer that has fired now for a turn that is not over by then has fired
+        // too early.
         let rows = bench.tools.rows(cat);
         let end = end_of(bench, &said, shape.finals).filter(|_| is_made(made.as_ref()));
         let fired = bodies.iter().filter(|body| rows.iter().any(|row| row.contains(*body)));
@@ -170,7 +171,7 @@ fn watch(
         early.extend(new);
         end.ok_or_else(|| format!("fired: {early:?}"))
     });
-    // What works in the background makes its file after the model's last word.
+    // Background work creates its file after the model's last message.
     let over = if made.is_some() { Instant::now() } else { over };
     made.iter().for_each(|made| std::fs::remove_file(made).unwrap());
     for body in bodies {
@@ -196,7 +197,7 @@ fn is_made(file: Option<&PathBuf>) -> bool {
     file.is_none_or(|file| file.exists())
 }
 
-/// When the model had its last word to a text.
+/// When the model finished its answer to a text.
 fn end_of(bench: &Bench, said: &str, finals: usize) -> Option<Instant> {
     let turns = bench.mock.turns().into_iter();
     let of_it = turns.filter(|turn| turn.api == bench.cli.api && turn.text.trim_end() == said);

@@ -13,20 +13,21 @@ use crate::support::tool_client::id_of;
 
 const TEAM: [Cli; 6] = [CLAUDE, CODEX, OPENCODE, GEMINI, CLAUDE, CODEX];
 
-/// As much of a text as the mock writes down of all texts of a conversation.
+/// How much of each text of a conversation the mock records.
 const SAID: usize = 200;
 
-/// What one agent is told first; no other is told the same.
+/// The first instruction of one agent; it is unique.
 fn greeting(agent: usize) -> String {
     format!("mock: say agent {agent} is here")
 }
 
-/// What one agent says to another.
+/// The message of one agent to another.
 fn words(round: usize, from: usize, to: usize) -> String {
     format!("round {round} from {from} to {to}.")
 }
 
-/// What one agent is told to do: after a pause it writes to all others, and after another it is done.
+/// The task of one agent: after a pause it writes to all others, and after another pause it is
+/// done.
 fn work(round: usize, agent: usize, ids: &[String]) -> String {
     let others = (0..ids.len()).filter(|other| *other != agent);
     let calls = others.map(|to| {
@@ -34,7 +35,8 @@ fn work(round: usize, agent: usize, ids: &[String]) -> String {
         format!("call send_message {call} ;; ")
     });
     let calls: String = calls.collect();
-    // CLIs give what comes meanwhile to the model at once: the work goes on all the same.
+    // CLIs pass messages that arrive meanwhile to the model at once: the work continues
+    // nevertheless.
     format!("mock: insist ;; wait 2 ;; {calls}wait 2 ;; say done {round}")
 }
 
@@ -50,7 +52,7 @@ fn by_agent(turns: Vec<Turn>) -> BTreeMap<usize, Vec<Turn>> {
     found
 }
 
-/// The agents whose model is asked something and has not answered.
+/// The agents whose model has an unanswered request.
 fn asked(bench: &Bench) -> Vec<(usize, String)> {
     let open = |turns: Vec<Turn>| {
         let last = turns.into_iter().last()?;
@@ -60,19 +62,19 @@ fn asked(bench: &Bench) -> Vec<(usize, String)> {
     agents.filter_map(|(agent, turns)| Some((agent, open(turns)?))).collect()
 }
 
-/// How often a text with these words stands in the conversation of an agent.
+/// How often a text with these words occurs in the conversation of an agent.
 fn heard(turns: &BTreeMap<usize, Vec<Turn>>, agent: usize, words: &str) -> usize {
     let said = turns.get(&agent).and_then(|turns| turns.last()).map(|turn| &turn.said);
     said.into_iter().flatten().filter(|text| text.ends_with(words)).count()
 }
 
 #[test]
-fn six_agents_write_to_each_other_and_each_message_and_each_timer_comes_once() {
+fn six_agents_write_to_each_other_and_each_message_and_timer_arrives_once() {
     let mut bench = Bench::new(CLAUDE);
     let mut ids: Vec<String> = Vec::new();
     for (agent, cli) in TEAM.iter().enumerate() {
-        // One that was never in this home sets it up; a second one at the same moment would meet it
-        // half done.
+        // A CLI that is new in this home sets it up; a second one at the same moment would find it
+        // incomplete.
         if let Some(first) = TEAM[..agent].iter().position(|before| before == cli) {
             bench.until_state(&ids[first].clone(), "idle");
         }
@@ -80,7 +82,7 @@ fn six_agents_write_to_each_other_and_each_message_and_each_timer_comes_once() {
             "agent_instructions": greeting(agent)});
         ids.push(id_of(&bench.tools.ok("spawn_agent", arguments)));
     }
-    // Without echo: what a timer says stands there once.
+    // Without echo, so that a timer's text appears once.
     let log = bench.tools.sh("stty -echo; echo ready; exec cat");
     bench.tools.wait(&log, "ready");
     for id in &ids {
@@ -102,7 +104,7 @@ fn six_agents_write_to_each_other_and_each_message_and_each_timer_comes_once() {
             bench.tools.ok("timer_fire_when_idle_any", any);
         }
         bench.tools.ok("timer_fire_when_idle_all", timer(&ids, &format!("all {round}.")));
-        // From here on nobody may be taken for idle whose model is asked something.
+        // From here on, no agent may count as idle while its model has a request.
         let began = std::time::Instant::now();
         loop {
             let before = asked(&bench);
@@ -117,10 +119,11 @@ fn six_agents_write_to_each_other_and_each_message_and_each_timer_comes_once() {
             let fired = bench.tools.raw(&log);
             let turns = by_agent(bench.mock.turns());
             for agent in 0..ids.len() {
-                let told = format!("[external] {}", work(round, agent, &ids));
-                // Others may have written to it meanwhile, and theirs is the newest text.
+                let expected = format!("[external] {}", work(round, agent, &ids));
+                // Others may have written to it meanwhile, and their text is the newest.
                 let is_done = |turn: &Turn| {
-                    turn.is_final() && turn.said.iter().any(|said| *said == told[..SAID].trim_end())
+                    turn.is_final()
+                        && turn.said.iter().any(|said| *said == expected[..SAID].trim_end())
                 };
                 let done = turns.get(&agent).is_some_and(|turns| turns.iter().any(is_done));
                 let one = fired.contains(&format!("one {round} {agent}."));
@@ -136,7 +139,7 @@ fn six_agents_write_to_each_other_and_each_message_and_each_timer_comes_once() {
             assert!(began.elapsed() < 2 * PATIENCE, "no end of it\n{}", bench.story());
         }
     }
-    // Each once, and it stays so.
+    // Each arrived once, and that does not change.
     bench.stays_away(&log, "never", 3.0);
     let (fired, turns) = (bench.tools.raw(&log), by_agent(bench.mock.turns()));
     for round in 0..rounds {

@@ -1,4 +1,4 @@
-//! A message to a CLI that is just starting, without instructions of its own.
+//! A message to a CLI that is just starting, without first instructions.
 
 use super::bench::Bench;
 use super::cli::Cli;

@@ -1,5 +1,5 @@
-//! A team at work: a real orchestrator that starts real agents, hands out work, ends its turn, is woken
-//! once when the last has finished, reads what they found, and closes them.
+//! A team at work: a real orchestrator that starts real agents, distributes work, ends its turn, is
+//! woken once when the last has finished, reads the results, and closes the agents.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ const PLAN: &str = concat!(
 );
 
 #[test]
-fn an_orchestrator_hands_out_work_is_woken_once_and_closes_its_team() {
+fn an_orchestrator_distributes_work_is_woken_once_and_closes_its_team() {
     let mut bench = Bench::new(CLAUDE);
     let mut recording = Recording::new("A team: Claude leads, Codex and opencode work");
     let lead = bench.spawn(Some(PLAN));
@@ -91,5 +91,5 @@ fn a_sub_agent_reports_into_its_orchestrators_pane() {
     let text = "[sub-agent:scout] I found it\nin the cellar";
     assert_eq!(bench.count(text), 1, "{}", bench.story());
     bench.tools.close(&lead);
-    assert_eq!(bench.tools.ids(), Vec::<String>::new(), "who is closed takes its team along");
+    assert_eq!(bench.tools.ids(), Vec::<String>::new(), "closing an agent closes its team");
 }

@@ -4,7 +4,7 @@ use super::bench::Bench;
 use super::cli::CLAUDE;
 use super::report::row;
 
-/// Words as a model searches with, a tool that must be found by them, its arguments, and what it answers.
+/// Search words of a model, a tool that they must find, its arguments, and its result.
 const SEARCHES: [(&str, &str, &str, &str); 3] = [
     ("spawn agent terminal", "list_agents", "{}", "agents"),
     ("list timers", "timer_list", "{}", "timers"),
@@ -30,7 +30,7 @@ fn claude_finds_deferred_tools_by_ordinary_words_and_calls_them() {
         assert!(!has(&first.tools), "{tool} is deferred: {:?}", first.tools);
         let found = last.tools.iter().filter(|tool| !first.tools.contains(tool));
         let found: Vec<_> = found.map(|(name, _)| name.as_str()).collect();
-        let was_called = last.results.last().is_some_and(|said| said.contains(answer));
+        let was_called = last.results.last().is_some_and(|returned| returned.contains(answer));
         if !has(&last.tools) || !was_called {
             missed.push(format!("{words:?} found {found:?}, and then: {:?}", last.results));
         }

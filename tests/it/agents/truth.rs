@@ -1,5 +1,5 @@
-//! The rows of the table: each is tried with one CLI, and what patterm told is held against what
-//! came to the model.
+//! The scenarios of the accuracy table: each is run with one CLI, and patterm's reports are
+//! compared with what the model received.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +12,13 @@ use super::report::row;
 use crate::support::Rng;
 use crate::support::tool_client::long;
 
-/// How often something is tried in the short and in the long form.
+/// The number of trials in the short and in the long form.
 pub(super) fn times(short: usize, in_full: usize) -> usize {
     if long() { in_full } else { short }
 }
 
-/// A text of so many bytes that no other trial has, in one of three shapes: one line, many lines,
-/// and code with indentation, blank lines and letters of several bytes.
+/// A unique text of this many bytes, in one of three shapes: one line, many lines, and code with
+/// indentation, blank lines and letters of several bytes.
 fn text_of(bytes: usize, trial: usize) -> String {
     let mut text = format!("m{trial}-{bytes}");
     let pieces: &[&str] = match trial % 3 {
@@ -32,7 +32,7 @@ fn text_of(bytes: usize, trial: usize) -> String {
     }
     let fits = (0..=bytes).rev().find(|at| text.is_char_boundary(*at)).unwrap();
     text.truncate(fits);
-    // What stands at the end must be seen to arrive, and is nothing a prompt would trim.
+    // The end of the text must be recognisable, and nothing that a prompt would trim.
     let end = text.trim_end().len();
     text.truncate(end);
     text
@@ -73,7 +73,7 @@ pub(super) fn messages(cli: Cli) {
     assert!(stalled.is_empty(), "a CLI at rest takes every message: {}", stalled.join("\n"));
 }
 
-/// Messages right after the start, and while a slow answer comes, from two senders.
+/// Messages right after the start, and during a slow answer, from two senders.
 pub(super) fn while_working(cli: Cli) {
     let mut bench = Bench::new(cli);
     let first = "mock: slow 10 3";
@@ -105,7 +105,7 @@ pub(super) fn while_working(cli: Cli) {
     bench.until_arrived(expected.last().unwrap());
     bench.until_state(&id, "idle");
     let slow = bench.mock.turns().into_iter().find(|turn| turn.text == expected[2]).unwrap();
-    assert_eq!(slow.ended.unwrap().1, "complete", "what it was saying was not cut off");
+    assert_eq!(slow.ended.unwrap().1, "complete", "its answer was not interrupted");
     assert_eq!(bench.arrived(), expected, "{}", bench.story());
     row(
         cli,
@@ -114,9 +114,9 @@ pub(super) fn while_working(cli: Cli) {
     );
 }
 
-/// A message at a permission dialog.
+/// A message during a permission dialog.
 pub(super) fn permission(cli: Cli) {
-    let mut bench = Bench::with_settings(cli, cli.asking);
+    let mut bench = Bench::with_settings(cli, &cli.asking);
     let id = bench.spawn_ready();
     let file = bench.place.path("project/made");
     let cat = bench.tools.run(&["cat"]);
@@ -125,17 +125,17 @@ pub(super) fn permission(cli: Cli) {
         let body = format!("it rests {trial}.");
         let timer = json!({"watched": [id], "body": body, "owner_process_id": cat});
         bench.tools.ok("timer_fire_when_idle_any", timer);
-        bench.send(&id, cli.ask);
+        bench.send(&id, &cli.ask);
         let blocked = bench.until_state(&id, "blocked");
         let message = format!("to one who is asked {trial}");
         let receipt = bench.send(&id, &message);
         assert_eq!(receipt.state, "queued", "{receipt:?}");
-        bench.until_queued_because(receipt.message, "waits for a person");
+        bench.until_queued_because(receipt.message, "waiting for a person");
         bench.stays_away(&id, &message, 1.0);
         bench.stays_away(&cat, &body, 2.0);
         assert_eq!(bench.activity(&id)["state"], "blocked", "it was {blocked}");
         assert!(!file.exists(), "the tool was not approved");
-        bench.key(&id, cli.yes);
+        bench.key(&id, &cli.yes);
         bench.until("the tool ran", |_| file.exists().then_some(()).ok_or(String::new()));
         let done = bench.until_done(receipt.message);
         assert_eq!(done.state, "delivered", "{done:?}\n{}", bench.story());
@@ -166,7 +166,7 @@ pub(super) fn draft(cli: Cli) {
         let message = format!("into a draft {trial}");
         let receipt = bench.send(&id, &message);
         assert_eq!(receipt.state, "queued", "{receipt:?}");
-        bench.until_queued_because(receipt.message, "a draft stands in its prompt");
+        bench.until_queued_because(receipt.message, "its prompt contains a draft");
         bench.stays_away(&id, &message, 1.0);
         assert_eq!(bench.count(&format!("[external] {message}")), 0);
         let screen = bench.tools.rows(&id).join("\n");
@@ -175,14 +175,14 @@ pub(super) fn draft(cli: Cli) {
         match trial % 2 {
             0 => {
                 type_by_hand(&mut view, &draft, " and the rest");
-                // No hand is faster, and some CLIs show a letter before they know it.
+                // No person types faster, and some CLIs show a letter before they process it.
                 bench.stays_away(&id, &message, 0.2);
-                view.say(&FromView::Input(b"\r".to_vec()));
+                view.send(&FromView::Input(b"\r".to_vec()));
                 bench.until_arrived(&format!("{draft} and the rest"));
             }
             _ => {
                 for _ in draft.chars() {
-                    view.say(&FromView::Input(b"\x7f".to_vec()));
+                    view.send(&FromView::Input(b"\x7f".to_vec()));
                 }
             }
         }
@@ -222,7 +222,7 @@ pub(super) fn odd_first_prompts(cli: Cli) {
     for prompt in odd {
         check_first_prompt(&mut bench, prompt);
     }
-    assert!(!bench.place.path("project/made").exists(), "none was taken for a command");
+    assert!(!bench.place.path("project/made").exists(), "none was treated as a command");
     let long = format!("a long one{}", "\nmore of it".repeat(100_000));
     let id = bench.spawn(Some(&long));
     let turn = bench.until_turn("the pointer", |turn| turn.text.starts_with("a long one"));
@@ -243,21 +243,21 @@ pub(super) fn tools_at_once(cli: Cli) {
         let id = bench.spawn(Some(&prompt));
         let turn = bench.until_said(&prompt);
         let me = format!("\"process_id\":\"{id}\"");
-        let said = turn.results.first().map(|said| said.replace(' ', ""));
-        assert!(said.is_some_and(|said| said.contains(&me)), "{turn:?}\n{}", bench.story());
+        let result = turn.results.first().map(|result| result.replace(' ', ""));
+        assert!(result.is_some_and(|result| result.contains(&me)), "{turn:?}\n{}", bench.story());
         bench.tools.close(&id);
     }
     row(cli, "tools in the first turn", &format!("{trials} of {trials}"));
 }
 
-/// A shared server's tool, called by the agent over its own connection. CLIs ask a person before they
-/// use a tool that they were not told of; he says yes.
+/// A shared server's tool, called by the agent over its own connection. CLIs ask a person before
+/// they use a tool that is not approved; the person approves.
 pub(super) fn shared_tool(cli: Cli) {
     let program = env!("CARGO_BIN_EXE_everything-mcp");
     let server = format!("{}\n[servers.all]\ncommand = ['{program}']\n", cli.asking);
     let mut bench = Bench::with_settings(cli, &server);
     let prompt = match cli {
-        // It gives its model the tools of shared servers once that has searched for them.
+        // It gives its model the tools of shared servers only after a search.
         CLAUDE => concat!(
             r#"mock: call ToolSearch {"query": "select:mcp__patterm__all__slow"}"#,
             r#" ;; call all__slow {"milliseconds": 7} ;; say heard"#
@@ -267,18 +267,18 @@ pub(super) fn shared_tool(cli: Cli) {
     let id = bench.spawn(Some(prompt));
     let mut answered: Option<Instant> = None;
     let turn = bench.until("the shared tool's answer", |bench| {
-        // A dialog that has only just come may not take keys yet.
+        // A dialog that has just appeared may still ignore keys.
         let again = answered.is_none_or(|at| at.elapsed() >= Duration::from_secs(5));
         if again && bench.activity(&id)["state"] == "blocked" {
             answered = Some(Instant::now());
-            bench.key(&id, cli.yes);
+            bench.key(&id, &cli.yes);
         }
         let turns = bench.mock.turns();
         let done = turns.iter().find(|turn| turn.text == prompt && turn.is_final());
         done.cloned().ok_or_else(|| format!("{turns:?}"))
     });
-    let said = turn.results.last().map(|said| said.replace([' ', '\\'], ""));
-    let known = said.as_ref().is_some_and(|said| said.contains("\"milliseconds\":7"));
+    let result = turn.results.last().map(|result| result.replace([' ', '\\'], ""));
+    let known = result.as_ref().is_some_and(|result| result.contains("\"milliseconds\":7"));
     assert!(known, "{turn:?}\n{}", bench.story());
     let servers = bench.tools.ok("patterm/servers", json!({}));
     assert_eq!(servers["servers"][0]["state"], "running", "{servers}");
@@ -290,7 +290,7 @@ pub(super) fn shared_tool(cli: Cli) {
 #[track_caller]
 fn check_first_prompt(bench: &mut Bench, prompt: &str) {
     let id = bench.spawn(Some(prompt));
-    // A blank in front keeps a text from being a command of the CLI's own.
+    // A leading blank prevents a text from being a command of the CLI.
     let is_it = |text: &str| text == prompt || text.strip_prefix(' ') == Some(prompt);
     let count = |bench: &Bench| bench.arrived().iter().filter(|text| is_it(text)).count();
     bench.until(&format!("arrival of {prompt:?}"), |bench| match count(bench) {
@@ -306,7 +306,7 @@ fn check_first_prompt(bench: &mut Bench, prompt: &str) {
     bench.tools.close(&id);
 }
 
-/// A turn that a person ends, and one that the model's server refuses.
+/// A turn that a person interrupts, and one that the model's server refuses.
 pub(super) fn ends_of_turns(cli: Cli) {
     let mut bench = Bench::new(cli);
     let id = bench.spawn_ready();
@@ -343,8 +343,8 @@ pub(super) fn server_killed(cli: Cli) {
         assert_eq!(receipt.state, "queued", "{receipt:?}");
     }
     bench.kill_server();
-    bench.until_queued_because(receipts[0].message, "a draft stands in its prompt");
-    bench.key(&id, cli.clear);
+    bench.until_queued_because(receipts[0].message, "its prompt contains a draft");
+    bench.key(&id, &cli.clear);
     for receipt in &receipts {
         let done = bench.until_done(receipt.message);
         assert_eq!(done.state, "delivered", "{done:?}\n{}", bench.story());
@@ -365,7 +365,7 @@ pub(super) fn server_killed(cli: Cli) {
         let known = status["messages"].as_array().unwrap().iter();
         let text = format!("[external] {message}");
         let mine = known.rev().find(|known| known["excerpt"] == text.as_str());
-        // It may have died before it took the message; then nobody was told otherwise.
+        // It may have died before it accepted the message; then no receipt said otherwise.
         let Some(mine) = mine else { continue };
         let number = mine["message_id"].as_u64().unwrap();
         let mut receipt = bench.until_done(number);
@@ -384,11 +384,12 @@ pub(super) fn server_killed(cli: Cli) {
             }
             _ => stalled += 1,
         }
-        // What was begun and not entered stands there; a person sees it and takes it away.
+        // A text that was begun and not submitted is still in the prompt; a person sees it and
+        // removes it.
         bench.until_state(&id, "idle");
         let held = bench.tools.rows(&id).iter().rev().take(6).any(|row| row.contains(&text));
         if held && bench.count(&text) == 0 {
-            bench.key(&id, cli.clear);
+            bench.key(&id, &cli.clear);
         }
         assert!(bench.count(&text) <= 1, "{receipt:?}\n{}", bench.story());
     }

@@ -1,20 +1,20 @@
-//! What must be so with every engine.
+//! Requirements that every engine must meet.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::engine::{CLAIMING, Engine, LABEL, PLAIN, running, until, zombies_below};
-use super::harness::{Harness, Serving, call, door, mark};
+use super::harness::{Harness, Serving, call, mark, transport};
 use super::image::COMMAND;
 
 /// The label of containers that patterm starts.
 const OURS: &str = "patterm.owner";
 
-/// How soon nothing may be left after patterm was killed.
+/// How soon everything must be gone after patterm was killed.
 const SWEPT: Duration = Duration::from_secs(10);
 
-/// Callers at the same time, and what each of them calls.
+/// The number of concurrent callers, and of calls of each.
 const CALLERS: u64 = 10;
 const CALLS: u64 = 500;
 
@@ -24,7 +24,7 @@ fn check(found: (u16, Value), status: u16, word: &str) {
     assert!(found.1.to_string().contains(word), "{word}: {found:?}");
 }
 
-pub(super) fn who_may_use_the_server_in_a_container(engine: &dyn Engine) {
+pub(super) fn only_permitted_callers_use_the_server_in_a_container(engine: &dyn Engine) {
     engine.run("box", PLAIN, &[(LABEL, "alpha")]);
     engine.run("nobodys", PLAIN, &[]);
     engine.run("claiming", CLAIMING, &[]);
@@ -34,7 +34,7 @@ pub(super) fn who_may_use_the_server_in_a_container(engine: &dyn Engine) {
     engine.stop("asleep");
     let harness = Harness::new(engine);
     let serving = harness.serve();
-    // Who is nobody.
+    // A caller without an identity.
     for path in [
         "/bots//containers/box/mcp",
         "/bots/%20/containers/box/mcp",
@@ -42,31 +42,31 @@ pub(super) fn who_may_use_the_server_in_a_container(engine: &dyn Engine) {
     ] {
         check(serving.post(path, &call(1, "x", "")), 400, "bot");
     }
-    // What is not there, or does not run.
+    // Containers that do not exist or do not run.
     check(serving.call("alpha", "nothing", "x"), 404, "nothing");
     check(serving.call("alpha", "--help", "x"), 404, "help");
     check(serving.call("alpha", "..%2Fbox", "x"), 404, "box");
     check(serving.call("alpha", "asleep", "x"), 409, "asleep");
-    // What is another's, or nobody's, whatever its image says.
+    // Containers of others, or of nobody, whatever their image claims.
     check(serving.call("beta", "box", "x"), 403, "beta");
     check(serving.call("alpha", "nobodys", "x"), 403, LABEL);
     check(serving.call("alpha", "claiming", "x"), 403, LABEL);
     check(serving.call("alpha", "repeating", "x"), 403, LABEL);
     check(serving.call("alpha", "given", "x"), 403, LABEL);
     assert_eq!(servers(), 0, "nothing was started");
-    // Whom it belongs to.
+    // Its owner.
     check(serving.call("alpha", "box", "x"), 200, "pid");
     check(serving.call("beta", "given", "x"), 200, "pid");
     let failed = serving.call("alpha", "box", "fail");
     check(failed, 200, "12345678901234567890");
-    let path = door("alpha", "box");
-    let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    check(serving.post(&path, &told), 202, "null");
+    let path = transport("alpha", "box");
+    let notified = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    check(serving.post(&path, &notified), 202, "null");
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
     let greeting = json!({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": params});
     check(serving.post(&path, &greeting), 200, r#""id":"a""#);
     check(serving.post(&path, &json!([call(1, "x", "")])), 400, "batch");
-    // And still not whom it does not.
+    // And still no other caller.
     check(serving.call("beta", "box", "x"), 403, "beta");
     engine.stop("box");
     until("the end of the container is known", || {
@@ -76,14 +76,14 @@ pub(super) fn who_may_use_the_server_in_a_container(engine: &dyn Engine) {
     });
 }
 
-pub(super) fn containers_without_a_label_where_the_settings_admit_them(engine: &dyn Engine) {
+pub(super) fn containers_without_a_label_are_admitted_if_the_settings_say_so(engine: &dyn Engine) {
     engine.run("box", PLAIN, &[(LABEL, "alpha")]);
     engine.run("unlabelled", PLAIN, &[]);
     engine.run("claiming", CLAIMING, &[]);
     engine.run("repeating", CLAIMING, &[(LABEL, "alpha")]);
     let harness = Harness::new(engine).allow_unlabelled();
     let serving = harness.serve();
-    // A label goes on to count, and what its image says of a container chooses no bot.
+    // A label still counts, and an image's claim does not select a bot.
     check(serving.call("beta", "box", "x"), 403, "beta");
     for bot in ["alpha", "beta"] {
         check(serving.call(bot, "claiming", "x"), 403, LABEL);
@@ -91,7 +91,7 @@ pub(super) fn containers_without_a_label_where_the_settings_admit_them(engine: &
     }
     assert_eq!(servers(), 0, "nothing was started");
     check(serving.call("alpha", "box", "x"), 200, "pid");
-    // Every bot has a server of its own in one without a label.
+    // In a container without a label, every bot has its own server.
     let pid = |bot: &str| {
         let (status, answer) = serving.call(bot, "unlabelled", "x");
         assert_eq!(status, 200, "{answer}");
@@ -132,7 +132,8 @@ pub(super) fn ten_callers_at_once(engine: &dyn Engine) {
             scope.spawn(|| {
                 let mut client = serving.connect();
                 for id in 0..CALLS {
-                    let (status, answer) = client.post(&door("alpha", "box"), &call(id, "x", ""));
+                    let (status, answer) =
+                        client.post(&transport("alpha", "box"), &call(id, "x", ""));
                     assert_eq!((status, &answer["id"]), (200, &json!(id)), "{answer}");
                     assert!(answer["result"]["pid"].is_u64(), "{answer}");
                 }
@@ -142,7 +143,8 @@ pub(super) fn ten_callers_at_once(engine: &dyn Engine) {
     assert_eq!(servers(), 1, "all of them had the same server");
 }
 
-/// How many servers of this test's run; neither the wrapper in front of one nor a tool is one.
+/// How many servers of this test are running; the wrapper in front of one does not count, nor does
+/// a tool.
 fn servers() -> usize {
     let is_server = |pid: &&u32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -151,7 +153,7 @@ fn servers() -> usize {
     running(&[COMMAND, &mark()]).iter().filter(is_server).count()
 }
 
-pub(super) fn an_engine_that_dies_and_comes_back(engine: &mut dyn Engine) {
+pub(super) fn an_engine_that_dies_and_returns(engine: &mut dyn Engine) {
     engine.run("box", PLAIN, &[(LABEL, "alpha")]);
     let harness = Harness::new(engine);
     let serving = harness.serve();
@@ -176,18 +178,18 @@ pub(super) fn an_engine_that_dies_and_comes_back(engine: &mut dyn Engine) {
     until("the server of before is gone", || (servers() == 1).then_some(()));
 }
 
-pub(super) fn patterm_is_killed_and_nothing_stays_behind(engine: &dyn Engine) {
+pub(super) fn patterm_is_killed_and_leaves_nothing_behind(engine: &dyn Engine) {
     engine.run("box", PLAIN, &[(LABEL, "alpha")]);
     nothing_stays_in(engine, "box");
 }
 
-/// Kills a gateway whose server in a container does not want to end.
+/// Kills a gateway whose server in a container refuses to exit.
 pub(super) fn nothing_stays_in(engine: &dyn Engine, container: &str) {
     let mark = mark();
     let first = engine.first_process(container);
     let harness = Harness::new(engine);
     let serving = harness.serve();
-    check(serving.post(&door("alpha", container), &call(1, "stay", &mark)), 200, "pid");
+    check(serving.post(&transport("alpha", container), &call(1, "stay", &mark)), 200, "pid");
     until("its child runs", || (!running(&["sleep", &mark]).is_empty()).then_some(()));
     let killed = Instant::now();
     serving.kill();
@@ -197,13 +199,13 @@ pub(super) fn nothing_stays_in(engine: &dyn Engine, container: &str) {
     // The container's first process never reaps.
     until("no zombie is left", || (zombies_below(first) == 0).then_some(()));
     assert!(killed.elapsed() < SWEPT, "{:?}", killed.elapsed());
-    assert!(std::fs::metadata(format!("/proc/{first}")).is_ok(), "the container runs on");
-    // And the next one begins as if nothing had been.
+    assert!(std::fs::metadata(format!("/proc/{first}")).is_ok(), "the container keeps running");
+    // The next one starts from a clean state.
     check(harness.serve().call("alpha", container, "x"), 200, "pid");
 }
 
 pub(super) fn a_container_of_our_own(engine: &dyn Engine) {
-    // One of somebody else's that looks like ours.
+    // Somebody else's container that looks like ours.
     engine.run("theirs", PLAIN, &[(OURS, "0123456789abcdef")]);
     let ours = || {
         let all = engine.labelled(OURS).into_iter();
@@ -219,7 +221,7 @@ pub(super) fn a_container_of_our_own(engine: &dyn Engine) {
     let first = engine.first_process(&name);
     closed(first);
     until("its processes are bounded", || bounded(first).then_some(()));
-    // One for each session, and gone with it.
+    // One for each session, removed with it.
     let sessions: Vec<_> = (0..2).map(|_| begin_session(&serving)).collect();
     until("each session has one", || (ours().len() == 3).then_some(()));
     drop(sessions);
@@ -231,7 +233,7 @@ pub(super) fn a_container_of_our_own(engine: &dyn Engine) {
     until("what it left is gone", || ours().is_empty().then_some(()));
     assert!(killed.elapsed() < SWEPT, "{:?}", killed.elapsed());
     assert!(running(&["sleep", &mark]).is_empty());
-    assert_eq!(engine.labelled(OURS), ["theirs"], "others are let be");
+    assert_eq!(engine.labelled(OURS), ["theirs"], "those of others are left alone");
     check(serving.post(path, &call(4, "x", "")), 200, "pid");
     assert_eq!(ours().len(), 1, "as many as there are sessions");
 }
@@ -244,7 +246,7 @@ fn begin_session(serving: &Serving) -> Value {
     answer
 }
 
-/// Whether a process is in a group that bounds their number.
+/// Whether a process is in a cgroup that limits the number of processes.
 fn bounded(pid: u32) -> bool {
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     let path = |prefix: &str| {
@@ -258,7 +260,7 @@ fn bounded(pid: u32) -> bool {
     std::fs::read_to_string(file).unwrap().trim() == "256"
 }
 
-/// A process without capabilities, new privileges, or a network beside its own loopback.
+/// A process has no capabilities, no new privileges, and no network except its own loopback.
 #[track_caller]
 fn closed(pid: u32) {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

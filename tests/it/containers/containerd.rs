@@ -163,13 +163,13 @@ impl Drop for Containerd {
 }
 
 #[test]
-fn who_may_use_the_server_in_a_container() {
-    all_engines::who_may_use_the_server_in_a_container(&Containerd::new());
+fn only_permitted_callers_use_the_server_in_a_container() {
+    all_engines::only_permitted_callers_use_the_server_in_a_container(&Containerd::new());
 }
 
 #[test]
-fn containers_without_a_label_where_the_settings_admit_them() {
-    all_engines::containers_without_a_label_where_the_settings_admit_them(&Containerd::new());
+fn containers_without_a_label_are_admitted_if_the_settings_say_so() {
+    all_engines::containers_without_a_label_are_admitted_if_the_settings_say_so(&Containerd::new());
 }
 
 #[test]
@@ -178,13 +178,13 @@ fn ten_callers_at_once() {
 }
 
 #[test]
-fn an_engine_that_dies_and_comes_back() {
-    all_engines::an_engine_that_dies_and_comes_back(&mut Containerd::new());
+fn an_engine_that_dies_and_returns() {
+    all_engines::an_engine_that_dies_and_returns(&mut Containerd::new());
 }
 
 #[test]
-fn patterm_is_killed_and_nothing_stays_behind() {
-    all_engines::patterm_is_killed_and_nothing_stays_behind(&Containerd::new());
+fn patterm_is_killed_and_leaves_nothing_behind() {
+    all_engines::patterm_is_killed_and_leaves_nothing_behind(&Containerd::new());
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl Engine for Docker {
     }
 
     fn restart(&mut self) {
-        // Its own containerd died with it; where nobody reaps, the file would still name a process.
+        // Its own containerd died with it; if nobody reaps it, the file would still name a process.
         for file in ["dockerd.pid", "exec/containerd/containerd.pid"] {
             let _ = std::fs::remove_file(self.place.path(file));
         }
@@ -123,13 +123,13 @@ impl Drop for Docker {
 }
 
 #[test]
-fn who_may_use_the_server_in_a_container() {
-    all_engines::who_may_use_the_server_in_a_container(&Docker::new());
+fn only_permitted_callers_use_the_server_in_a_container() {
+    all_engines::only_permitted_callers_use_the_server_in_a_container(&Docker::new());
 }
 
 #[test]
-fn containers_without_a_label_where_the_settings_admit_them() {
-    all_engines::containers_without_a_label_where_the_settings_admit_them(&Docker::new());
+fn containers_without_a_label_are_admitted_if_the_settings_say_so() {
+    all_engines::containers_without_a_label_are_admitted_if_the_settings_say_so(&Docker::new());
 }
 
 #[test]
@@ -138,13 +138,13 @@ fn ten_callers_at_once() {
 }
 
 #[test]
-fn an_engine_that_dies_and_comes_back() {
-    all_engines::an_engine_that_dies_and_comes_back(&mut Docker::new());
+fn an_engine_that_dies_and_returns() {
+    all_engines::an_engine_that_dies_and_returns(&mut Docker::new());
 }
 
 #[test]
-fn patterm_is_killed_and_nothing_stays_behind() {
-    all_engines::patterm_is_killed_and_nothing_stays_behind(&Docker::new());
+fn patterm_is_killed_and_leaves_nothing_behind() {
+    all_engines::patterm_is_killed_and_leaves_nothing_behind(&Docker::new());
 }
 
 #[test]

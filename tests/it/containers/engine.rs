@@ -1,4 +1,4 @@
-//! What the tests do with an engine, beside what patterm does.
+//! What the tests themselves do with an engine.
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use crate::support::{Place, Running};
 
-/// Longer than anything here takes; a test that gets there has failed.
+/// A timeout longer than anything here takes; a test that reaches it has failed.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The label that names a container's bot.
@@ -22,7 +22,7 @@ pub(super) const CLAIMING: &str = "local/claiming:1";
 
 /// An engine of a test's own.
 pub(super) trait Engine {
-    /// As a project file says it.
+    /// Its name in a project file.
     fn word(&self) -> &'static str;
 
     /// Its socket.
@@ -31,7 +31,7 @@ pub(super) trait Engine {
     /// Starts a container that does nothing.
     fn run(&self, name: &str, image: &str, labels: &[(&str, &str)]);
 
-    /// Ends what runs in it; the container stays.
+    /// Stops a container without removing it.
     fn stop(&self, name: &str);
 
     /// Starts it again.
@@ -40,7 +40,7 @@ pub(super) trait Engine {
     /// The names of all containers with a label.
     fn labelled(&self, label: &str) -> Vec<String>;
 
-    /// The first process of a container, as this machine counts.
+    /// The host's process id of a container's first process.
     fn first_process(&self, name: &str) -> u32;
 
     /// Kills the engine itself.
@@ -50,7 +50,7 @@ pub(super) trait Engine {
     fn restart(&mut self);
 }
 
-/// Runs a command to its end; what it printed.
+/// Runs a command to completion; returns its output.
 pub(super) fn output_of(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -58,7 +58,7 @@ pub(super) fn output_of(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Looks until there is something to see, for what gives no event of its own.
+/// Polls until there is a value, for changes that produce no event.
 pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     let pause = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -71,8 +71,8 @@ pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Asks an engine to end, waits for it, and takes away what engines leave in a place: helpers that wait
-/// for somebody to ask how something ended, and mounts.
+/// Terminates an engine, waits for it, and removes what engines leave in a place: helpers that wait
+/// for somebody to query an exit status, and mounts.
 pub(super) fn end(engine: &mut Child, place: &Place) {
     if let Some(running) = Running::find(engine.id()) {
         running.signal(Signal::TERM);
@@ -104,7 +104,7 @@ pub(super) fn running(words: &[&str]) -> Vec<u32> {
         .collect()
 }
 
-/// Dead children of a process that nobody waited for.
+/// Zombie children of a process.
 pub(super) fn zombies_below(parent: u32) -> usize {
     let below = |pid: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

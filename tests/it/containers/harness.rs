@@ -1,5 +1,5 @@
-//! The gateway and its doors in a process of their own, which tests can kill: this binary, run again as
-//! one test of it that serves instead. Its programs are a real keeper's.
+//! The gateway and its endpoints in a separate process, which tests can kill: this binary, run
+//! again with a test that serves instead. Its programs run under a real keeper.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -30,10 +30,10 @@ use super::engine::{Engine, LABEL, PLAIN, until};
 use super::image::COMMAND;
 use crate::support::Place;
 
-/// What the other process is to serve, as JSON.
+/// The configuration of the other process, as JSON.
 const SETTINGS: &str = "PATTERM_TEST_STAGE";
 
-/// Where everything of a harness lies; a gateway may be killed and another take its place.
+/// The files of a harness; a gateway may be killed and replaced by another.
 pub(super) struct Harness {
     place: Place,
     settings: Value,
@@ -70,7 +70,7 @@ impl Harness {
     pub(super) fn serve(&self) -> Serving {
         let program = std::env::current_exe().unwrap();
         let mut command = self.place.command(&program);
-        let test = "containers::harness::an_engine_that_is_not_there";
+        let test = "containers::harness::an_engine_that_does_not_exist";
         command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
         command.env(SETTINGS, self.settings.to_string());
         let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
@@ -93,14 +93,14 @@ impl Drop for Harness {
     }
 }
 
-/// A gateway that serves, until it is killed.
+/// A running gateway, until it is killed.
 pub(super) struct Serving {
     child: Child,
     port: u16,
 }
 
 impl Serving {
-    /// Ends it without a word.
+    /// Kills it.
     pub(super) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -116,7 +116,7 @@ impl Serving {
 
     /// Calls a tool of the server in a container.
     pub(super) fn call(&self, bot: &str, container: &str, tool: &str) -> (u16, Value) {
-        self.post(&door(bot, container), &call(1, tool, ""))
+        self.post(&transport(bot, container), &call(1, tool, ""))
     }
 }
 
@@ -127,14 +127,14 @@ impl Drop for Serving {
     }
 }
 
-/// A number that no other test has: for the servers it starts, to sleep for, and as a namespace, for
-/// runc keeps containers of all engines in one folder.
+/// A unique number: a sleep duration that identifies this test's servers, and a namespace, because
+/// runc keeps the containers of all engines in one folder.
 pub(super) fn mark() -> String {
     format!("9{}", std::process::id())
 }
 
 /// The address of a container's server.
-pub(super) fn door(bot: &str, container: &str) -> String {
+pub(super) fn transport(bot: &str, container: &str) -> String {
     format!("/bots/{bot}/containers/{container}/mcp")
 }
 
@@ -161,7 +161,7 @@ impl Client {
         (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
     }
 
-    /// What stands there; it must be there.
+    /// The content of a file, which must exist.
     pub(super) fn get(&mut self, path: &str) -> String {
         let (status, body) = self.ask("GET", path, "");
         assert_eq!(status, 200, "{path}");
@@ -197,9 +197,10 @@ impl Client {
     }
 }
 
-/// Run by [`Harness::serve`], it is a gateway; run as a test, it looks at one whose engine is not there.
+/// Run by [`Harness::serve`], it is a gateway; run as a test, it checks one whose engine does not
+/// exist.
 #[test]
-fn an_engine_that_is_not_there() {
+fn an_engine_that_does_not_exist() {
     if let Ok(settings) = std::env::var(SETTINGS) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         return runtime.block_on(be_a_gateway(&serde_json::from_str(&settings).unwrap()));
@@ -254,7 +255,7 @@ async fn be_a_gateway(settings: &Value) {
         servers: BotServerStatus::default(),
         limits: ServerLimits::default(),
     };
-    let doors = HttpConfig {
+    let transports = HttpConfig {
         gateway,
         native_tools: Arc::new(NoTools),
         authenticator: Arc::new(Anybody),
@@ -268,18 +269,18 @@ async fn be_a_gateway(settings: &Value) {
     let port = listener.local_addr().unwrap().port();
     let mut stdout = std::io::stdout();
     writeln!(stdout, "PORT {port}").unwrap();
-    serve(listener, doors, end).await;
+    serve(listener, transports, end).await;
 }
 
 struct Anybody;
 
 impl Authenticator for Anybody {
     fn authenticate(&self, _: &str) -> Option<Principal> {
-        Some(Principal { name: "t".into(), scope: Scope::default() })
+        Some(Principal { name: "t".into(), scope: Scope::default(), expires_at: None })
     }
 }
 
-/// Patterm's own tools, which are not looked at here.
+/// patterm's own tools, which are not tested here.
 struct NoTools;
 
 impl NativeTools for NoTools {
@@ -320,7 +321,7 @@ impl Spawner for Keeps {
         let name = {
             let mut next = self.next.lock().unwrap();
             *next += 1;
-            // What an earlier one started may still be there: tools that clean up.
+            // Cleanup tools that an earlier one started may still be running.
             format!("shared {} {next}", std::process::id())
         };
         let streams = [streams[0].as_fd(), streams[1].as_fd(), streams[2].as_fd()];

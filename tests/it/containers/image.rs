@@ -1,4 +1,4 @@
-//! Images made on the spot: a shell, and an MCP server that is a script.
+//! Images built by the tests: a shell, and an MCP server that is a script.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -7,8 +7,8 @@ use std::path::Path;
 /// The command of the server in each image.
 pub(super) const COMMAND: &str = "/app/mcp";
 
-/// A server that answers with its own process. Called as `stay` it leaves a process that nobody is the
-/// parent of, takes no notice of signals, and does not end with its input.
+/// A server that responds with its own process id. Called as `stay`, it leaves an orphaned process,
+/// ignores signals, and does not exit at the end of its input.
 const SERVER: &str = r#"#!/bin/sh
 while read -r line; do
   case $line in *'"id":'*) ;; *) continue ;; esac

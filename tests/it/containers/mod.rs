@@ -1,5 +1,5 @@
-//! Servers in containers, with real engines that each test starts for itself: Debian's dockerd, podman
-//! and containerd, in folders and on sockets of their own, with images made here.
+//! Servers in containers, with real engines that each test starts for itself: Debian's dockerd,
+//! podman and containerd, with their own folders and sockets, and images built here.
 
 mod all_engines;
 mod containerd;

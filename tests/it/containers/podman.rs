@@ -7,7 +7,7 @@ use super::engine::{CLAIMING, Engine, PLAIN, end, output_of, until};
 use super::{all_engines, image};
 use crate::support::Place;
 
-/// Debian's podman wants a runtime that it does not bring along, and limits that it may set.
+/// Debian's podman needs a runtime that it does not depend on, and permission to set limits.
 const SETTINGS: &str = r#"
 [containers]
 default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
@@ -136,23 +136,23 @@ impl Drop for Podman {
 }
 
 #[test]
-fn who_may_use_the_server_in_a_container() {
-    all_engines::who_may_use_the_server_in_a_container(&Podman::new());
+fn only_permitted_callers_use_the_server_in_a_container() {
+    all_engines::only_permitted_callers_use_the_server_in_a_container(&Podman::new());
 }
 
 #[test]
-fn containers_without_a_label_where_the_settings_admit_them() {
-    all_engines::containers_without_a_label_where_the_settings_admit_them(&Podman::new());
+fn containers_without_a_label_are_admitted_if_the_settings_say_so() {
+    all_engines::containers_without_a_label_are_admitted_if_the_settings_say_so(&Podman::new());
 }
 
 #[test]
-fn an_engine_that_dies_and_comes_back() {
-    all_engines::an_engine_that_dies_and_comes_back(&mut Podman::new());
+fn an_engine_that_dies_and_returns() {
+    all_engines::an_engine_that_dies_and_returns(&mut Podman::new());
 }
 
 #[test]
-fn patterm_is_killed_and_nothing_stays_behind() {
-    all_engines::patterm_is_killed_and_nothing_stays_behind(&Podman::new());
+fn patterm_is_killed_and_leaves_nothing_behind() {
+    all_engines::patterm_is_killed_and_leaves_nothing_behind(&Podman::new());
 }
 
 #[test]

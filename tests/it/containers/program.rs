@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::docker::Docker;
 use super::engine::{Engine, LABEL, PLAIN, running, until, zombies_below};
-use super::harness::{Client, call, door, mark};
+use super::harness::{Client, call, mark, transport};
 use crate::support::{Place, Spawned};
 
-/// How soon nothing may be left after it was killed.
+/// How soon everything must be gone after it was killed.
 const SWEPT: Duration = Duration::from_secs(10);
 
 /// Starts a server with an HTTP endpoint and these user settings.
@@ -22,7 +22,7 @@ fn serve_with(place: &Place, settings: &str) -> Spawned {
 }
 
 #[test]
-fn containers_with_our_label_are_as_many_as_there_are_sessions() {
+fn there_are_as_many_containers_with_our_label_as_sessions() {
     let docker = Docker::new();
     docker.run("box", PLAIN, &[(LABEL, "alpha")]);
     let first = docker.first_process("box");
@@ -36,14 +36,14 @@ fn containers_with_our_label_are_as_many_as_there_are_sessions() {
     );
     let server = serve_with(&place, &settings);
     let address = server.entry.http.unwrap();
-    // Somebody is there to start the server again.
+    // A pane, so that the keeper restarts the server.
     place.run(&["run", "--", "cat"]);
     let token = place.run(&["token", "new", "test"]).trim().to_owned();
     let post = |path: &str, tool: &str| {
         let mut client = Client::new(address.port(), &token);
         client.post(path, &call(1, tool, &mark()))
     };
-    for path in [door("alpha", "box"), "/servers/own/mcp".to_owned()] {
+    for path in [transport("alpha", "box"), "/servers/own/mcp".to_owned()] {
         let (status, body) = post(&path, "stay");
         assert_eq!((status, body["result"]["pid"].is_u64()), (200, true), "{path}: {body}");
     }
@@ -87,7 +87,8 @@ fn the_server_in_a_bots_container_is_listed_with_the_shared_ones() {
         place.run(words).trim().to_owned()
     };
     let all = token("all", "");
-    let (status, body) = Client::new(port, &all).post(&door("alpha", "box"), &call(1, "x", ""));
+    let (status, body) =
+        Client::new(port, &all).post(&transport("alpha", "box"), &call(1, "x", ""));
     assert_eq!((status, body["result"]["pid"].is_u64()), (200, true), "{body}");
     let listed: Value = serde_json::from_str(&place.run(&["servers", "--json"])).unwrap();
     let listed = listed["servers"].as_array().or(listed.as_array()).unwrap().clone();

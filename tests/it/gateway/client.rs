@@ -1,13 +1,13 @@
-//! A client of the doors that says what a test wants it to say, byte for byte, and reads what comes.
+//! An HTTP client that sends exactly what a test specifies, byte for byte, and reads the response.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use serde_json::{Value, json};
 
-use super::gate::{Gate, PATIENCE};
+use super::harness::{Harness, PATIENCE};
 
-/// A client, with the session that it began, if it did.
+/// A client, with its session if it has one.
 #[derive(Clone)]
 pub(super) struct Client {
     address: SocketAddr,
@@ -15,7 +15,7 @@ pub(super) struct Client {
     pub(super) session: Option<String>,
 }
 
-/// What every request of the stateless era says of its client.
+/// The metadata of every stateless request.
 pub(super) fn meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -23,35 +23,35 @@ pub(super) fn meta() -> Value {
     })
 }
 
-/// A request without an era.
+/// A request without metadata.
 pub(super) fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
 }
 
-/// A call of a tool.
+/// A tool call.
 pub(super) fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
     request(id, "tools/call", json!({"name": tool, "arguments": arguments}))
 }
 
 impl Client {
-    /// The one server behind a gate.
+    /// The path of the harness's only server.
     pub(super) const PATH: &str = "/servers/everything/mcp";
 
     /// A client without a session.
-    pub(super) fn of(gate: &Gate) -> Self {
-        Self { address: gate.address, token: gate.tokens[0].clone(), session: None }
+    pub(super) fn of(harness: &Harness) -> Self {
+        Self { address: harness.address, token: harness.tokens[0].clone(), session: None }
     }
 
-    /// A client of the older era, after its handshake.
+    /// A client of an older revision, after its handshake.
     #[track_caller]
-    pub(super) fn greeted(gate: &Gate) -> Self {
-        Self::greeted_with(gate, &gate.tokens[0], json!({}))
+    pub(super) fn greeted(harness: &Harness) -> Self {
+        Self::greeted_with(harness, &harness.tokens[0], json!({}))
     }
 
-    /// One that can be asked for these things.
+    /// The same with these capabilities.
     #[track_caller]
-    pub(super) fn greeted_with(gate: &Gate, token: &str, capabilities: Value) -> Self {
-        let mut client = Self { token: token.to_owned(), ..Self::of(gate) };
+    pub(super) fn greeted_with(harness: &Harness, token: &str, capabilities: Value) -> Self {
+        let mut client = Self { token: token.to_owned(), ..Self::of(harness) };
         let info = json!({"name": "tests", "version": "0"});
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info});
         let reply = client.post(&request("greeting", "initialize", params));
@@ -63,25 +63,25 @@ impl Client {
         client
     }
 
-    /// Posts a message, and reads the whole answer.
+    /// Posts a message and reads the whole response.
     #[track_caller]
     pub(super) fn post(&self, message: &Value) -> Reply {
         self.post_with(message, &[])
     }
 
-    /// With these headers beside, or in place of, those it should have; an empty one is left out.
+    /// Posts with these additional or replaced headers; an empty value removes one.
     #[track_caller]
     pub(super) fn post_with(&self, message: &Value, headers: &[(&str, &str)]) -> Reply {
         self.begin_with(message, headers).rest()
     }
 
-    /// Posts a request of the stateless era.
+    /// Posts a stateless request.
     #[track_caller]
     pub(super) fn post_modern(&self, message: &Value) -> Reply {
         self.begin_modern(message).rest()
     }
 
-    /// Posts a request of the stateless era, and reads no more than the head of the answer.
+    /// Posts a stateless request and reads only the head of the response.
     #[track_caller]
     pub(super) fn begin_modern(&self, message: &Value) -> Exchange {
         let mut message = message.clone();
@@ -101,7 +101,7 @@ impl Client {
         self.begin_with(&message, &headers)
     }
 
-    /// Posts a message, and does not wait for its answer.
+    /// Posts a message without waiting for the response.
     pub(super) fn send(&self, message: &Value) -> TcpStream {
         self.send_text("POST", Self::PATH, &[], &message.to_string())
     }
@@ -112,13 +112,13 @@ impl Client {
         Exchange::of(stream)
     }
 
-    /// Asks for what is behind a path.
+    /// Sends a GET request.
     #[track_caller]
     pub(super) fn get(&self, path: &str, headers: &[(&str, &str)]) -> Reply {
         Exchange::of(self.send_text("GET", path, headers, "")).rest()
     }
 
-    /// Opens the stream on which the server tells what belongs to no request.
+    /// Opens the stream for server messages that belong to no request.
     #[track_caller]
     pub(super) fn listen(&self, headers: &[(&str, &str)]) -> Exchange {
         Exchange::of(self.send_text("GET", Self::PATH, headers, ""))
@@ -160,13 +160,13 @@ impl Client {
             head += &format!("{name}: {value}\r\n");
         }
         head += &format!("\r\n{body}");
-        // One that is refused early may find nobody to read the rest.
+        // If a request is refused early, nobody may read the rest.
         let _ = stream.write_all(head.as_bytes());
         stream
     }
 }
 
-/// An answer whose head was read.
+/// A response whose head was read.
 pub(super) struct Exchange {
     pub(super) status: u16,
     head: Vec<String>,
@@ -174,7 +174,7 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// Waits for the head of an answer.
+    /// Waits for the head of a response.
     #[track_caller]
     pub(super) fn of(stream: TcpStream) -> Self {
         let mut rest = BufReader::new(stream);
@@ -192,7 +192,7 @@ impl Exchange {
         Self { status: status.unwrap_or_default(), head, rest }
     }
 
-    /// The next event of a stream with what it says, by its id; `None` at the end.
+    /// The next event of a stream, with its id; `None` at the end.
     #[track_caller]
     pub(super) fn event(&mut self) -> Option<(String, Value)> {
         let mut id = String::new();
@@ -205,7 +205,7 @@ impl Exchange {
             if let Some(text) = line.strip_prefix("id: ") {
                 id = text.trim_end().to_owned();
             }
-            // Every event is a chunk of its own; lines with their sizes stand between.
+            // Every event is a separate chunk, with lines for the chunk sizes in between.
             if let Some(text) = line.strip_prefix("data: ") {
                 assert!(!text.contains('\r'), "it would end the event: {text:?}");
                 return Some((id, serde_json::from_str(text).unwrap()));
@@ -213,7 +213,7 @@ impl Exchange {
         }
     }
 
-    /// Reads all that is left.
+    /// Reads the rest.
     #[track_caller]
     pub(super) fn rest(mut self) -> Reply {
         let head = std::mem::take(&mut self.head);
@@ -230,13 +230,13 @@ impl Exchange {
     }
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: u16,
     head: Vec<String>,
     pub(super) body: String,
-    /// What a stream of events said.
+    /// The messages of an event stream.
     pub(super) events: Vec<Value>,
 }
 
@@ -246,7 +246,7 @@ impl Reply {
         lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// The answer: the body, or the last event.
+    /// The response message: the body, or the last event.
     #[track_caller]
     pub(super) fn json(&self) -> Value {
         match self.events.last() {

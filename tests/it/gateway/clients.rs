@@ -1,43 +1,43 @@
-//! Real MCP clients over HTTP: each lists the tools of the server of the tests through its door, and of
-//! patterm itself through its own, and calls one.
+//! Real MCP clients over HTTP: each lists the tools of the tests' server through its endpoint, and
+//! of patterm through its own, and calls one.
 
 use std::path::Path;
 
 use serde_json::Value;
 
 use super::client::Client;
-use super::gate::{Gate, Wish};
+use super::harness::{Harness, ServerConfig};
 use crate::clients::{installed, report};
 
 /// Runs one client in each of these modes, or in its own.
 #[track_caller]
 fn check(client: &str, modes: &[&str]) {
-    let gate = Gate::of(Wish::default());
+    let harness = Harness::of(ServerConfig::default());
     let modes: Vec<_> = match modes.is_empty() {
         true => vec![None],
         false => modes.iter().copied().map(Some).collect(),
     };
     for mode in &modes {
-        let seen = drive(&gate, client, *mode, Client::PATH);
+        let seen = drive(&harness, client, *mode, Client::PATH);
         assert_eq!(seen["whoami"]["server"]["name"], "everything-mcp", "{seen}");
         let tools = seen["tools"].as_array().unwrap();
         assert!(tools.iter().any(|tool| tool == "test_simple_text"), "{seen}");
         report(&seen);
     }
-    assert_eq!(gate.log.starts(), 1, "all of them share one server");
-    let seen = drive(&gate, client, modes[modes.len() - 1], "/mcp");
+    assert_eq!(harness.log.starts(), 1, "all of them share one server");
+    let seen = drive(&harness, client, modes[modes.len() - 1], "/mcp");
     assert_eq!(seen["whoami"]["server"]["name"], "patterm", "{seen}");
     assert_eq!(seen["whoami"]["caller"]["role"], "external", "{seen}");
 }
 
 #[track_caller]
-fn drive(gate: &Gate, client: &str, mode: Option<&str>, path: &str) -> Value {
+fn drive(harness: &Harness, client: &str, mode: Option<&str>, path: &str) -> Value {
     let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/drivers").join(client);
-    let mut driver = gate.place.command(&driver);
+    let mut driver = harness.place.command(&driver);
     driver.arg("--install").arg(installed());
     driver.args(mode.iter().flat_map(|mode| ["--mode", mode]));
-    let url = format!("http://{}{path}", gate.address);
-    driver.args(["--url", &url, "--token", &gate.tokens[0]]);
+    let url = format!("http://{}{path}", harness.address);
+    driver.args(["--url", &url, "--token", &harness.tokens[0]]);
     let output = driver.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{client}: {errors}");

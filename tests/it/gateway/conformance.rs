@@ -1,19 +1,19 @@
-//! The official conformance suite against the server of the tests, through its door: what passes
-//! here passes through the relay as if the server spoke HTTP itself.
+//! The official conformance suite against the tests' server, through its endpoint: a check that
+//! passes here passes through the relay as if the server spoke HTTP itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Deserialize;
 
-use super::gate::{Gate, Wish};
+use super::harness::{Harness, ServerConfig};
 use crate::clients::installed;
 
 /// The suite, as `tests/clients/package.json` pins it.
 const SUITE: &str = "0.2.0-alpha.12";
 
-/// What may fail: in which runs, which scenarios, and why. One that does not fail any more fails the
-/// test. What a revision requires fails in none of the two runs that bear only its name.
+/// The scenarios that may fail, with the runs and the reasons. A listed scenario that passes fails
+/// the test. Nothing that a revision requires fails in the two runs that are named after it alone.
 const EXCEPTIONS: [(&[&str], &[&str], &str); 4] = [
     (
         &["2026-07-28", "2026-07-28 of an older server"],
@@ -39,7 +39,7 @@ const EXCEPTIONS: [(&[&str], &[&str], &str); 4] = [
             "elicitation-sep1034-defaults",
             "elicitation-sep1330-enums",
         ],
-        "a server that all share is told that nobody can be asked: whom it would ask is not known; \
+        "a server that all share is told that clients have no capabilities: it is not known whom it would ask; \
          `share = \"session\"` is for servers that ask",
     ),
     (
@@ -69,13 +69,20 @@ struct Check {
     message: Option<String>,
 }
 
-/// Runs all that a revision requires, and what the suite has beside it for that revision.
+/// Runs everything that a revision requires, and the suite's extra scenarios for that revision.
 #[track_caller]
-fn check(run: &str, revision: &str, least: usize, wish: Wish) {
-    let gate = Gate::of(wish);
+fn check(run: &str, revision: &str, least: usize, config: ServerConfig) {
+    let harness = Harness::of(config);
     let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/drivers/conformance");
-    let mut driver = gate.place.command(&driver);
-    driver.args(["--install", &installed(), "--url", &gate.url(), "--token", &gate.tokens[0]]);
+    let mut driver = harness.place.command(&driver);
+    driver.args([
+        "--install",
+        &installed(),
+        "--url",
+        &harness.url(),
+        "--token",
+        &harness.tokens[0],
+    ]);
     driver.args(["--requirements", revision]);
     let output = driver.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -125,27 +132,27 @@ fn check(run: &str, revision: &str, least: usize, wish: Wish) {
 
 #[test]
 fn conformance_of_2025_11_25() {
-    check("2025-11-25", "2025-11-25", 80, Wish::with("share = 'session'"));
+    check("2025-11-25", "2025-11-25", 80, ServerConfig::with("share = 'session'"));
 }
 
 #[test]
 fn conformance_of_2025_11_25_shared_by_all() {
-    check("2025-11-25 shared by all", "2025-11-25", 66, Wish::default());
+    check("2025-11-25 shared by all", "2025-11-25", 66, ServerConfig::default());
 }
 
 #[test]
 fn conformance_of_2025_11_25_with_a_stateless_server() {
-    let wish = Wish::started(&["--era", "modern"]);
-    check("2025-11-25 of a stateless server", "2025-11-25", 64, wish);
+    let config = ServerConfig::started(&["--era", "modern"]);
+    check("2025-11-25 of a stateless server", "2025-11-25", 64, config);
 }
 
 #[test]
 fn conformance_of_2026_07_28() {
-    check("2026-07-28", "2026-07-28", 164, Wish::default());
+    check("2026-07-28", "2026-07-28", 164, ServerConfig::default());
 }
 
 #[test]
 fn conformance_of_2026_07_28_with_an_older_server() {
-    let wish = Wish::started(&["--era", "legacy"]);
-    check("2026-07-28 of an older server", "2026-07-28", 160, wish);
+    let config = ServerConfig::started(&["--era", "legacy"]);
+    check("2026-07-28 of an older server", "2026-07-28", 160, config);
 }

@@ -1,11 +1,11 @@
-//! Shared servers behind their HTTP doors: a server of the tests that can do everything, and
-//! everything wrong, reached over real sockets.
+//! Shared servers behind their HTTP endpoints: a test server with every feature and every kind of
+//! misbehaviour, reached over real sockets.
 
 mod client;
 mod clients;
 mod conformance;
 mod faults;
-mod gate;
+mod harness;
 mod limits;
 mod probe;
 mod smuggling;

@@ -1,4 +1,4 @@
-//! The behaviour probe: what is asked of every relay, with the right answers, and the doors' own rules.
+//! The behaviour probe: requirements on every relay, and the endpoints' own rules.
 
 use std::net::Shutdown;
 
@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::client::{Client, Exchange, call, request};
-use super::gate::{Gate, Wish};
+use super::harness::{Harness, ServerConfig};
 
 fn whoami(client: &Client) -> Value {
     let answer = client.post(&call(1, "whoami", json!({}))).json();
@@ -17,18 +17,18 @@ fn whoami(client: &Client) -> Value {
 
 #[test]
 fn the_same_id_twice_in_flight() {
-    let gate = Gate::of(Wish::default());
-    // Of one client: the second is refused, and the first is answered.
-    let client = Client::greeted(&gate);
+    let harness = Harness::of(ServerConfig::default());
+    // From one client: the second is refused, and the first is answered.
+    let client = Client::greeted(&harness);
     let first = client.send(&call(1, "slow", json!({"milliseconds": 400, "n": 1})));
-    gate.log.until("tools/call", 1);
+    harness.log.until("tools/call", 1);
     let second = client.post(&call(1, "slow", json!({"n": 2})));
     assert_eq!((second.status, &second.json()["error"]["code"]), (400, &json!(-32600)));
     let answer = Exchange::of(first).rest().json();
     assert_eq!(answer["result"]["structuredContent"]["n"], 1, "{answer}");
-    // Of clients without sessions, who cannot know of each other: each has its own answer.
+    // From clients without sessions, which cannot know of each other: each gets its own response.
     let sent: Vec<_> = (0..4)
-        .map(|n| Client::of(&gate).send(&call(1, "slow", json!({"milliseconds": 200, "n": n}))))
+        .map(|n| Client::of(&harness).send(&call(1, "slow", json!({"milliseconds": 200, "n": n}))))
         .collect();
     for (n, stream) in sent.into_iter().enumerate() {
         let answer = Exchange::of(stream).rest().json();
@@ -37,9 +37,9 @@ fn the_same_id_twice_in_flight() {
 }
 
 #[test]
-fn whoever_comes_from_elsewhere_starts_nothing() {
-    let gate = Gate::of(Wish::default());
-    let client = Client::of(&gate);
+fn a_request_from_another_origin_starts_nothing() {
+    let harness = Harness::of(ServerConfig::default());
+    let client = Client::of(&harness);
     let message = call(1, "whoami", json!({}));
     for (status, header) in [
         (403, ("Origin", "http://evil.example")),
@@ -53,70 +53,70 @@ fn whoever_comes_from_elsewhere_starts_nothing() {
         let reply = client.post_with(&message, &[header]);
         assert_eq!(reply.status, status, "{header:?}: {reply:?}");
     }
-    assert_eq!(gate.log.starts(), 0);
+    assert_eq!(harness.log.starts(), 0);
     for header in [("Origin", "http://localhost:3000"), ("Host", "127.0.0.1:1")] {
         assert_eq!(client.post_with(&message, &[header]).status, 200, "{header:?}");
     }
-    assert_eq!(gate.log.starts(), 1);
+    assert_eq!(harness.log.starts(), 1);
 }
 
 #[test]
-fn a_disconnect_is_told_and_others_go_on() {
-    let gate = Gate::of(Wish::default());
-    let gone = Client::of(&gate).send(&call(1, "hang", json!({})));
-    let stays = Client::of(&gate).send(&call(1, "slow", json!({"milliseconds": 500})));
-    let calls = gate.log.until("tools/call", 2);
+fn a_disconnect_is_reported_and_others_continue() {
+    let harness = Harness::of(ServerConfig::default());
+    let gone = Client::of(&harness).send(&call(1, "hang", json!({})));
+    let stays = Client::of(&harness).send(&call(1, "slow", json!({"milliseconds": 500})));
+    let calls = harness.log.until("tools/call", 2);
     gone.shutdown(Shutdown::Both).unwrap();
-    let told = gate.log.until("notifications/cancelled", 1);
+    let notified = harness.log.until("notifications/cancelled", 1);
     let hung = calls.iter().find(|call| call["params"]["name"] == "hang").unwrap();
-    assert_eq!(told[0]["params"]["requestId"], hung["id"]);
+    assert_eq!(notified[0]["params"]["requestId"], hung["id"]);
     assert_eq!(Exchange::of(stays).rest().json()["id"], 1);
 }
 
 #[test]
-fn a_server_that_was_killed_is_there_again() {
-    let gate = Gate::of(Wish::default());
-    let client = Client::greeted(&gate);
+fn a_killed_server_is_started_again() {
+    let harness = Harness::of(ServerConfig::default());
+    let client = Client::greeted(&harness);
     let before = whoami(&client);
     let waiting = client.send(&call(2, "hang", json!({})));
-    gate.log.until("tools/call", 2);
+    harness.log.until("tools/call", 2);
     let pid = Pid::from_raw(before["pid"].as_i64().unwrap().try_into().unwrap()).unwrap();
     kill_process(pid, Signal::KILL).unwrap();
     let ended = Exchange::of(waiting).rest().json();
     assert_eq!(ended["error"]["data"]["kind"], "server_ended", "{ended}");
     assert!(ended["error"]["message"].as_str().unwrap().contains("signal 9"), "{ended}");
     assert_ne!(whoami(&client)["pid"], before["pid"]);
-    assert_ne!(whoami(&Client::greeted(&gate))["pid"], before["pid"]);
-    assert_eq!(gate.log.starts(), 2);
+    assert_ne!(whoami(&Client::greeted(&harness))["pid"], before["pid"]);
+    assert_eq!(harness.log.starts(), 2);
 }
 
 #[test]
 fn later_sessions_are_served_like_the_first() {
-    let gate = Gate::of(Wish::default());
-    let first = Client::greeted(&gate);
+    let harness = Harness::of(ServerConfig::default());
+    let first = Client::greeted(&harness);
     let pid = whoami(&first)["pid"].clone();
     assert_eq!(first.delete().status, 204);
     assert_eq!(first.post(&call(1, "whoami", json!({}))).status, 404, "it is over");
     assert_eq!(first.delete().status, 404);
     for _ in 0..3 {
-        let later = Client::greeted(&gate);
+        let later = Client::greeted(&harness);
         assert_eq!(whoami(&later)["pid"], pid);
-        // A session is its token's.
+        // A session belongs to its token.
         let mut stranger = later.clone();
-        stranger.token = gate.tokens[1].clone();
+        stranger.token = harness.tokens[1].clone();
         assert_eq!(stranger.post(&call(1, "whoami", json!({}))).status, 404);
         assert_eq!(later.delete().status, 204);
     }
-    assert_eq!((gate.log.starts(), gate.log.count("initialize")), (1, 1));
+    assert_eq!((harness.log.starts(), harness.log.count("initialize")), (1, 1));
 }
 
 #[test]
-fn what_belongs_to_no_request_comes_by_get_and_can_be_taken_up_again() {
-    let gate = Gate::of(Wish::default());
-    let client = Client::greeted(&gate);
+fn messages_outside_requests_come_by_get_and_can_be_resumed() {
+    let harness = Harness::of(ServerConfig::default());
+    let client = Client::greeted(&harness);
     let change = |n: usize| {
         client.post(&call("change", "test_trigger_tool_change", json!({})));
-        gate.log.until("tools/call", n);
+        harness.log.until("tools/call", n);
     };
     let mut stream = client.listen(&[]);
     assert_eq!(stream.status, 200);
@@ -131,25 +131,25 @@ fn what_belongs_to_no_request_comes_by_get_and_can_be_taken_up_again() {
     assert_ne!(next, id);
     assert_eq!(client.delete().status, 204);
     assert!(stream.event().is_none(), "the end of the session is the end of its stream");
-    // Who has no session has nothing to hear.
-    assert_eq!(Client::of(&gate).listen(&[]).rest().status, 405);
+    // Without a session there is no stream.
+    assert_eq!(Client::of(&harness).listen(&[]).rest().status, 405);
 }
 
 #[test]
-fn changed_lists_of_a_stateless_server_are_heard_by_older_clients() {
-    let gate = Gate::of(Wish::started(&["--era", "modern"]));
-    let client = Client::greeted(&gate);
+fn older_clients_are_notified_of_changed_lists_of_a_stateless_server() {
+    let harness = Harness::of(ServerConfig::started(&["--era", "modern"]));
+    let client = Client::greeted(&harness);
     let mut stream = client.listen(&[]);
-    gate.log.until("subscriptions/listen", 1);
+    harness.log.until("subscriptions/listen", 1);
     client.post(&call(1, "test_trigger_tool_change", json!({})));
     let (_, event) = stream.event().unwrap();
     assert_eq!(event["method"], "notifications/tools/list_changed", "{event}");
 }
 
 #[test]
-fn an_answer_that_broke_off_is_taken_up_again() {
-    let gate = Gate::of(Wish::default());
-    let client = Client::greeted(&gate);
+fn an_interrupted_answer_can_be_resumed() {
+    let harness = Harness::of(ServerConfig::default());
+    let client = Client::greeted(&harness);
     let params = json!({"name": "test_tool_with_progress", "_meta": {"progressToken": 5}});
     let mut stream = client.begin_with(&request("p", "tools/call", params), &[]);
     let (id, event) = stream.event().unwrap();
@@ -159,13 +159,13 @@ fn an_answer_that_broke_off_is_taken_up_again() {
     let progress: Vec<_> = rest.events.iter().map(|e| e["params"]["progress"].clone()).collect();
     assert_eq!(progress, [json!(50), json!(100), Value::Null], "{rest:?}");
     assert_eq!(rest.json()["id"], "p", "{rest:?}");
-    assert_eq!(gate.log.count("notifications/cancelled"), 0);
+    assert_eq!(harness.log.count("notifications/cancelled"), 0);
 }
 
 #[test]
-fn what_is_no_request_of_a_revision_is_refused_with_its_reason() {
-    let gate = Gate::of(Wish::default());
-    let client = Client::greeted(&gate);
+fn requests_that_a_revision_does_not_have_are_refused_with_the_reason() {
+    let harness = Harness::of(ServerConfig::default());
+    let client = Client::greeted(&harness);
     let text = |body: &str| Exchange::of(client.send_text("POST", Client::PATH, &[], body)).rest();
     for (body, code) in [("[]", -32600), (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600)]
     {
@@ -178,15 +178,15 @@ fn what_is_no_request_of_a_revision_is_refused_with_its_reason() {
     let reply = client.post_with(&ping, &[("MCP-Protocol-Version", "1999-01-01")]);
     assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!(-32022)));
     assert_eq!(client.post_with(&ping, &[("MCP-Protocol-Version", "2025-06-18")]).status, 200);
-    // The stateless era has no handshake, and says what it has.
-    let reply = Client::of(&gate).post_modern(&request(1, "initialize", json!({})));
+    // The stateless revision has no handshake, and describes itself.
+    let reply = Client::of(&harness).post_modern(&request(1, "initialize", json!({})));
     assert_eq!((reply.status, &reply.json()["error"]["code"]), (404, &json!(-32601)));
-    let reply = Client::of(&gate).post_modern(&request(1, "server/discover", json!({})));
+    let reply = Client::of(&harness).post_modern(&request(1, "server/discover", json!({})));
     assert_eq!(
         (reply.status, &reply.json()["result"]["supportedVersions"][0]),
         (200, &json!("2026-07-28"))
     );
-    let nobody = Client::of(&gate);
+    let nobody = Client::of(&harness);
     let stream = nobody.send_text("POST", "/servers/nobody/mcp", &[], &ping.to_string());
     assert_eq!(Exchange::of(stream).rest().status, 404);
 }

@@ -1,4 +1,4 @@
-//! Requests that must reach nobody.
+//! Requests that must be refused.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{call, open, request};
 use crate::support::Place;
 
 #[test]
-fn who_may_not_come_in_reaches_no_tool() {
+fn an_unauthorised_request_reaches_no_tool() {
     let place = Place::new();
     let (_server, client) = open(&place);
     let body = call(1, "spawn_process", json!({"argv": ["cat"]})).to_string();
@@ -37,14 +37,14 @@ fn who_may_not_come_in_reaches_no_tool() {
     }
     assert_eq!(client.send("GET", "/healthz", &[("Authorization", "")], "").status, 200);
     assert_eq!(place.run(&["ps", "--json"]), "[]\n");
-    // With nothing wrong, it does.
+    // A correct request does.
     assert_eq!(client.send("POST", "/mcp", &[], &body).status, 200);
     assert_ne!(place.run(&["ps", "--json"]), "[]\n");
 }
 
-/// Values that two readers could take for two hosts.
+/// Values that two parsers could interpret as different hosts.
 #[test]
-fn a_host_or_an_origin_that_is_not_well_formed_is_refused() {
+fn a_malformed_host_or_origin_is_refused() {
     let place = Place::new();
     let (_server, client) = open(&place);
     let body = request(1, "tools/list", json!({})).to_string();

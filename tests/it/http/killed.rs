@@ -1,4 +1,4 @@
-//! HTTP clients that are gone in the middle of something: nobody else notices.
+//! HTTP clients that vanish in the middle of a request: no other client notices.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -13,10 +13,10 @@ use crate::support::tool_client::{ToolClient, long, until};
 use crate::support::{Baseline, Place, ProcessStats, Rng};
 use crate::view::View;
 
-/// How many different things [`begin`] begins.
+/// How many kinds of requests [`begin`] begins.
 const KINDS: usize = 5;
 
-/// Begins something that takes its time, each time something else.
+/// Begins a slow request, of a different kind each time.
 fn begin(client: &Client, session: &str, id: &str, turn: usize) -> TcpStream {
     let own = ("Mcp-Session-Id", session);
     let ask = |body: &Value| client.begin("POST", "/mcp", &[own], &body.to_string());
@@ -35,7 +35,7 @@ fn begin(client: &Client, session: &str, id: &str, turn: usize) -> TcpStream {
     }
 }
 
-/// What a view that comes now shows, which is what the server says the screen is.
+/// The screen in a new view, which must be the same as in the server.
 fn seen(socket: &Path, tools: &mut ToolClient, id: &str) -> Vec<String> {
     let mut view = View::attach_at(socket, id, 24, 80);
     let rows = tools.rows(id);
@@ -56,7 +56,7 @@ fn clients_are_killed_and_nobody_else_notices() {
     let id = tools.sh(COUNTER);
     let begun = client.own(&request(0, "initialize", json!({"protocolVersion": "2025-11-25"})));
     let session = begun.header("mcp-session-id").unwrap();
-    // The first request opens files that stay open (audit.jsonl); some of each kind come before.
+    // The first request opens files that stay open (audit.jsonl), so some of each kind come first.
     let at_rest = Baseline::after(&ProcessStats::of(server.pid()), || {
         for turn in 0..KINDS {
             drop(begin(&client, &session, &id, turn));
@@ -65,7 +65,7 @@ fn clients_are_killed_and_nobody_else_notices() {
     });
     let times = if long() { 500 } else { 170 };
     for turn in 0..times {
-        // Gone without a word, with what was sent to it unread: as a killed one is.
+        // Disconnects abruptly with unread data, like a killed client.
         let stream = begin(&client, &session, &id, turn);
         moment(&mut rng);
         drop(stream);

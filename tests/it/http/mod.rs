@@ -1,18 +1,21 @@
-//! The HTTP door of the real program: who is let in, what they may do, and that it outlives deaths.
+//! The HTTP endpoint of the real program: who is admitted, what they may do, and that it survives
+//! crashes.
 
-mod door;
+mod endpoint;
 mod guard;
 mod killed;
-mod own;
+mod native_tools;
 mod raw;
 mod tokens;
+
+use std::net::SocketAddr;
 
 use raw::Client;
 use serde_json::{Value, json};
 
 use crate::support::{Place, Spawned};
 
-/// A server with its door open, and a token.
+/// A server with its endpoint enabled, and a client with a token.
 fn open(place: &Place) -> (Spawned, Client) {
     let output = place.run(&["serve", "--http", "127.0.0.1:0", "--json"]);
     let server = Spawned { entry: serde_json::from_str(&output).unwrap() };
@@ -21,7 +24,7 @@ fn open(place: &Place) -> (Spawned, Client) {
     (server, client)
 }
 
-/// Makes a token; standard output has nothing else.
+/// Creates a token; standard output contains nothing else.
 fn new_token(place: &Place, arguments: &[&str]) -> String {
     let token = place.run(&[&["token", "new"], arguments].concat());
     let token = token.strip_suffix('\n').unwrap().to_owned();
@@ -35,4 +38,10 @@ fn request(id: u64, method: &str, params: Value) -> Value {
 
 fn call(id: u64, tool: &str, arguments: Value) -> Value {
     request(id, "tools/call", json!({"name": tool, "arguments": arguments}))
+}
+
+/// Calls `whoami` with a token: the status of the response, and the caller's name in it.
+pub(crate) fn whoami(address: SocketAddr, token: &str) -> (u16, Value) {
+    let answer = Client::new(address, token).own(&call(1, "whoami", json!({})));
+    (answer.status, answer.json()["result"]["structuredContent"]["caller"]["name"].take())
 }

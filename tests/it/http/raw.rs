@@ -1,4 +1,4 @@
-//! HTTP by hand: what is sent is what a test says, and nothing is made better.
+//! A raw HTTP client: it sends exactly what a test specifies and corrects nothing.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// A client of a door.
+/// A client of the endpoint.
 #[derive(Clone)]
 pub(super) struct Client {
     pub(super) address: SocketAddr,
     pub(super) token: String,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -37,7 +37,7 @@ impl Client {
         Self { address, token: token.to_owned() }
     }
 
-    /// Begins a request, and leaves the connection to whoever wants to read it.
+    /// Begins a request; returns the connection for the caller to read.
     pub(super) fn begin(
         &self,
         method: &str,

@@ -1,4 +1,4 @@
-//! `patterm token`: who makes them, what they are good for, and that nobody reads them later.
+//! `patterm token`: who may create tokens, what they permit, and that they cannot be read later.
 
 use std::io::Read;
 use std::process::Output;
@@ -11,7 +11,7 @@ use crate::support::tool_client::{ToolClient, id_of};
 use crate::support::{Place, Rng, running_in};
 
 #[test]
-fn a_server_that_there_is_not_is_told_when_a_token_is_made_for_it() {
+fn creating_a_token_for_an_unknown_server_is_refused() {
     let place = Place::new();
     let warned = |servers: &str| {
         let name = format!("t{}", servers.len());
@@ -20,10 +20,10 @@ fn a_server_that_there_is_not_is_told_when_a_token_is_made_for_it() {
         assert!(status.success());
         String::from_utf8(stderr).unwrap()
     };
-    let said = warned("patterm,nope");
+    let message = warned("patterm,nope");
     assert!(
-        said.contains("there is no server `nope` at the moment; there are `patterm`."),
-        "{said}"
+        message.contains("there is no server `nope` at the moment; the servers are `patterm`."),
+        "{message}"
     );
     for known in ["patterm", "bots", "bots/seven"] {
         assert!(!warned(known).contains("there is no server"), "{known}");
@@ -38,7 +38,7 @@ fn fails(place: &Place, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_token_is_made_listed_and_revoked() {
+fn a_token_is_created_listed_and_revoked() {
     let place = Place::new();
     assert_eq!(place.run(&["token", "ls"]), "no tokens; `patterm token new NAME` creates one\n");
     let (_server, client) = open(&place);
@@ -51,14 +51,14 @@ fn a_token_is_made_listed_and_revoked() {
     let json: Value = serde_json::from_str(&place.run(&["token", "ls", "--json"])).unwrap();
     assert_eq!(json[0]["servers"], json!(["search", "patterm"]));
     for (arguments, words) in [
-        (&["token", "new", "ci"][..], "there is a token `ci` already"),
-        (&["token", "new", "a b"], "cannot be a token's name"),
-        (&["token", "revoke", "nobody"], "there is no token `nobody`; there are: "),
+        (&["token", "new", "ci"][..], "there is already a token `ci`"),
+        (&["token", "new", "a b"], "is not a valid name for a token"),
+        (&["token", "revoke", "nobody"], "there is no token `nobody`; the tokens are "),
     ] {
-        let said = fails(&place, arguments);
-        assert!(said.contains(words), "{arguments:?}: {said}");
+        let message = fails(&place, arguments);
+        assert!(message.contains(words), "{arguments:?}: {message}");
     }
-    // Revoked: the next request is refused, and what it listens to ends.
+    // After the revocation, the next request is refused, and open streams end.
     let begun = client.own(&request(0, "initialize", json!({"protocolVersion": "2025-11-25"})));
     let session = begun.header("mcp-session-id").unwrap();
     let own = ("Mcp-Session-Id", session.as_str());
@@ -66,15 +66,15 @@ fn a_token_is_made_listed_and_revoked() {
     let mut first = [0; 12];
     stream.read_exact(&mut first).unwrap();
     assert_eq!(&first, b"HTTP/1.1 200");
-    let said = place.run(&["token", "revoke", "test"]);
-    assert!(said.starts_with("test is revoked"), "{said}");
+    let message = place.run(&["token", "revoke", "test"]);
+    assert!(message.starts_with("test is revoked"), "{message}");
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
     let whoami = call(1, "whoami", json!({}));
     assert_eq!(client.post("/mcp", &[own], &whoami).status, 401);
     assert_eq!(client.own(&whoami).status, 401);
-    assert!(client.own(&whoami).body.contains("revoked"), "it is told apart from none at all");
-    // Another of the same name is another one.
+    assert!(client.own(&whoami).body.contains("revoked"), "it is distinguished from a missing one");
+    // A new token of the same name is a different one.
     let again = Client::new(client.address, &new_token(&place, &["test"]));
     assert_eq!(again.own(&whoami).status, 200);
     assert_eq!(again.post("/mcp", &[own], &whoami).status, 404);
@@ -82,7 +82,7 @@ fn a_token_is_made_listed_and_revoked() {
 }
 
 #[test]
-fn a_scope_holds_for_patterms_own_tools() {
+fn a_scope_applies_to_patterms_own_tools() {
     let place = Place::new();
     let (_server, client) = open(&place);
     let with = |arguments: &[&str]| Client::new(client.address, &new_token(&place, arguments));
@@ -109,7 +109,7 @@ fn a_scope_holds_for_patterms_own_tools() {
         assert_eq!(client.own(&look).json()["result"].is_object(), may_look);
     }
     assert_eq!(elsewhere.own(&look).status, 403);
-    // Not even a token for everything is a person's word.
+    // Not even a token for everything has the rights of a person.
     for method in ["patterm/token", "patterm/shutdown", "patterm/trust"] {
         let answer = client.own(&request(5, method, json!({"new": {"name": "evil"}})));
         assert_eq!(answer.json()["error"]["code"], -32601, "{method}");
@@ -119,7 +119,7 @@ fn a_scope_holds_for_patterms_own_tools() {
 }
 
 #[test]
-fn no_agent_makes_itself_a_token() {
+fn an_agent_cannot_create_a_token() {
     let place = Place::new();
     let server = place.serve_in_process();
     let (_, token) = server.agent("lead", None);
@@ -129,14 +129,14 @@ fn no_agent_makes_itself_a_token() {
         ("patterm/token", json!({"revoke": "own"})),
         ("patterm/http", json!({"listen": "127.0.0.1:0"})),
     ] {
-        let said = agent.refused("not_owner", method, wish);
-        assert!(said.contains("only a person"), "{said}");
+        let message = agent.refused("not_owner", method, wish);
+        assert!(message.contains("only a person"), "{message}");
     }
     // By the verb, as itself.
     let mut verb = place.patterm(&["token", "new", "own"]);
     let output = verb.env("PATTERM_IDENTITY_FILE", "/dev/null").output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("only a person"));
-    // By the verb, having forgotten who it is: what it starts runs in a pane of its own.
+    // By the verb, without its identity: what it starts runs in a pane of its own.
     let env = json!({
         "HOME": place.path("home"), "XDG_RUNTIME_DIR": place.path("run"),
         "XDG_STATE_HOME": place.path("state"),
@@ -147,9 +147,9 @@ fn no_agent_makes_itself_a_token() {
     assert_eq!(place.run(&["token", "ls", "--json"]), "[]\n");
 }
 
-/// What a client starts over HTTP is no person's, whoever has its token.
+/// A process that a client starts over HTTP is not a person's, whoever has the token.
 #[test]
-fn a_pane_that_was_started_over_http_makes_no_token() {
+fn a_pane_started_over_http_cannot_create_a_token() {
     let place = Place::new();
     let (_server, client) = open(&place);
     let env = json!({
@@ -169,7 +169,7 @@ fn a_pane_that_was_started_over_http_makes_no_token() {
 }
 
 #[test]
-fn no_token_stands_where_others_read() {
+fn no_token_is_readable_by_others() {
     let place = Place::new();
     let (_server, client) = open(&place);
     let secret = &client.token["patterm_".len()..];

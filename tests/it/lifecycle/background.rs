@@ -1,4 +1,4 @@
-//! The server in the background has nothing of the one who started it, and logs in its own place.
+//! The server in the background inherits nothing from its starter, and logs to its own file.
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -9,40 +9,40 @@ use patterm_wire::Framing;
 use serde_json::json;
 
 use super::{Traces, mode};
-use crate::support::{Door, Peer, Place};
+use crate::support::{Peer, Place, Transport};
 
-/// Runs a shell line whose standard output also is its descriptor 7, and returns what came
-/// through it until *nobody* held it any more.
+/// Runs a shell line whose standard output is also its descriptor 7; returns everything that was
+/// written to it until *nobody* had it open.
 fn shell(place: &Place, line: &str, configure: impl FnOnce(&mut Command)) -> String {
     let mut command = place.command(Path::new("sh"));
     command.arg("-c").arg(format!("exec 7>&1; {line}")).env("PATTERM", place.binary());
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     configure(&mut command);
     let mut child = command.spawn().unwrap();
-    let mut said = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    let mut printed = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
     child.wait().unwrap();
-    said
+    printed
 }
 
-/// What a client asks that makes the proxy start a server.
+/// A client's request that makes the proxy start a server.
 const ASK: &str = r#"echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' | "$PATTERM" mcp-stdio"#;
 
 #[test]
-fn it_holds_no_descriptor_of_its_starter() {
+fn it_inherits_no_descriptor_from_its_starter() {
     for line in [r#""$PATTERM" serve --json"#, ASK, r#""$PATTERM""#] {
         let place = Place::new();
         // The pipe ends although the server lives: it holds no copy, of 1 or of 7.
         shell(&place, line, |_| {});
         let entry = Traces::of(&place).entry();
-        // An answer shows that it lives, and has let go of the pipe on which it said so.
-        let mut peer = Peer::connect(Door::Socket(Framing::Newline), &entry.socket);
+        // A response shows that it is alive and has closed the pipe on which it reported its start.
+        let mut peer = Peer::connect(Transport::Socket(Framing::Newline), &entry.socket);
         assert_eq!(peer.answer(1, "ping", json!({}))["result"], json!({}));
         check_descriptors(&place, entry.pid);
     }
 }
 
-/// Everything the server has open is its own.
+/// Everything that the server has open is its own.
 fn check_descriptors(place: &Place, pid: u32) {
     let open = |fd: &str| std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap();
     assert_eq!([open("0"), open("1")], [Path::new("/dev/null"); 2]);
@@ -74,7 +74,7 @@ fn it_has_a_session_of_its_own_and_no_terminal() {
 }
 
 #[test]
-fn it_is_told_nothing_of_who_its_starter_is() {
+fn it_does_not_inherit_its_starters_identity() {
     for line in [r#""$PATTERM" serve --json"#, ASK, r#""$PATTERM""#] {
         let place = Place::new();
         let token = "0123456789abcdef".repeat(4);

@@ -1,18 +1,18 @@
-//! One connection of the socket: calls beside each other, answers whole.
+//! One connection of the socket: concurrent calls, complete responses.
 
 use std::collections::HashMap;
 
 use patterm_wire::Framing;
 use serde_json::json;
 
-use crate::support::{Door, Place};
+use crate::support::{Place, Transport};
 
 #[test]
 fn a_slow_call_delays_no_other() {
     let place = Place::new();
     let server = place.serve_in_process();
     for framing in [Framing::Newline, Framing::Headers] {
-        let mut peer = server.connect(Door::Socket(framing));
+        let mut peer = server.connect(Transport::Socket(framing));
         for id in 0..100 {
             peer.ask(format!("wait {id}"), "test_wait", json!({}));
         }
@@ -26,11 +26,11 @@ fn a_slow_call_delays_no_other() {
 }
 
 #[test]
-fn answers_are_whole_however_many_are_written_at_once() {
+fn answers_are_complete_however_many_are_written_at_once() {
     let place = Place::new();
     let server = place.serve_in_process();
     for framing in [Framing::Newline, Framing::Headers] {
-        let mut peer = server.connect(Door::Socket(framing));
+        let mut peer = server.connect(Transport::Socket(framing));
         // More than the socket's buffer holds, so that each answer is written in many pieces
         // while others are ready.
         let sizes: HashMap<u64, usize> =

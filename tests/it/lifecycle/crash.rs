@@ -1,4 +1,5 @@
-//! After `kill -9`: what a dead server left is replaced, what a living one has is not touched.
+//! After `kill -9`: leftovers of a dead server are replaced, and files of a living one are not
+//! touched.
 
 use patterm_wire::Framing;
 use patterm_wire::requests::ServerEntry;
@@ -6,12 +7,12 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::Traces;
-use crate::support::{Door, Peer, Place, Running};
+use crate::support::{Peer, Place, Running, Transport};
 
-const SOCKET: Door = Door::Socket(Framing::Newline);
+const SOCKET: Transport = Transport::Socket(Framing::Newline);
 
 #[test]
-fn what_a_dead_server_left_is_replaced_at_the_next_start() {
+fn leftovers_of_a_dead_server_are_replaced_at_the_next_start() {
     let place = Place::new();
     let traces = Traces::of(&place);
     let dead = place.serve();
@@ -79,9 +80,9 @@ fn a_living_servers_socket_is_never_removed() {
     third.wait();
 }
 
-/// The lock decides who is alive, not the entry, which may hold anything.
+/// The lock decides whether a server is alive, not the entry, which may contain anything.
 #[test]
-fn a_damaged_or_lost_entry_of_a_dead_server_stands_in_nobodys_way() {
+fn a_damaged_or_lost_entry_of_a_dead_server_does_no_harm() {
     let place = Place::new();
     let traces = Traces::of(&place);
     for damage in ["", "{", "{\"pid\":1}", "null"] {
@@ -94,7 +95,7 @@ fn a_damaged_or_lost_entry_of_a_dead_server_stands_in_nobodys_way() {
     }
 }
 
-/// Somebody tidied up in `/tmp`. The server cannot be reached, but it holds the project.
+/// Somebody cleaned up `/tmp`. The server cannot be reached, but it still holds the project's lock.
 #[test]
 fn a_living_server_whose_socket_was_removed_is_named() {
     let place = Place::new();
@@ -102,8 +103,8 @@ fn a_living_server_whose_socket_was_removed_is_named() {
     std::fs::remove_file(server.socket()).unwrap();
     let output = place.patterm(&["serve"]).output().unwrap();
     assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b""[..]));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains(&format!("end it with `kill {}`", server.pid())), "{said}");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains(&format!("end it with `kill {}`", server.pid())), "{error}");
     server.end_with(Signal::TERM);
     assert_ne!(place.serve().pid(), server.pid());
 }

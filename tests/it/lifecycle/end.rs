@@ -1,5 +1,5 @@
-//! Ending: nothing tells of the server afterwards, whoever was promised an answer got one, and
-//! the next server can start.
+//! Shutdown: it leaves no trace of the server, every accepted call is answered, and the next server
+//! can start.
 
 use std::time::{Duration, Instant};
 
@@ -9,18 +9,18 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::Traces;
-use crate::support::{Door, Peer, Place, Spawned};
+use crate::support::{Peer, Place, Spawned, Transport};
 
-const SOCKET: Door = Door::Socket(Framing::Newline);
+const SOCKET: Transport = Transport::Socket(Framing::Newline);
 
-/// Whoever waits longer for something that is bounded waits for something else.
+/// A timeout longer than every bounded wait of the server.
 const CEILING: Duration = Duration::from_secs(20);
 
 #[track_caller]
 fn check_nothing_is_left_after(end: impl FnOnce(&Place, &Spawned)) {
     let place = Place::new();
     let server = place.serve();
-    // Somebody who is connected and asks nothing holds nobody up.
+    // An idle connection delays nothing.
     let mut idle = server.connect(SOCKET);
     assert_eq!(idle.answer(1, "ping", json!({}))["result"], json!({}));
     let process = server.process();
@@ -67,7 +67,7 @@ fn calls_in_flight_are_answered_before_the_server_ends() {
     let place = Place::new();
     let mut server = place.serve_in_process();
     for framing in [Framing::Newline, Framing::Headers] {
-        let mut peer = server.connect(Door::Socket(framing));
+        let mut peer = server.connect(Transport::Socket(framing));
         peer.ask(1, "test_wait", json!({}));
         // Served in order, so that the call before it has begun.
         assert_eq!(peer.answer(2, "ping", json!({}))["result"], json!({}));
@@ -94,7 +94,7 @@ fn a_call_that_does_not_end_is_answered_with_an_error_when_the_server_does() {
     assert_eq!(peer.try_receive(), None);
 }
 
-/// Its client has ended its side already, and waits for the answer only.
+/// Its client has already closed its side and only waits for the response.
 #[test]
 fn a_client_that_ended_before_the_server_is_answered_too() {
     let place = Place::new();
@@ -115,8 +115,8 @@ fn check_given_up(answer: &Value) {
     assert!(message.contains("may or may not have been carried out"), "{message}");
 }
 
-/// A start that meets a server which is still answering its last calls must neither take it for
-/// a server that serves nor fail.
+/// A start that finds a server which is still answering its last calls must neither use that server
+/// nor fail.
 #[test]
 fn a_start_during_another_servers_end_gives_a_server_that_serves() {
     let place = Place::new();
@@ -124,7 +124,7 @@ fn a_start_during_another_servers_end_gives_a_server_that_serves() {
     let mut peer = old.connect(SOCKET);
     peer.ask(1, "test_stuck", json!({}));
     peer.answer(2, "ping", json!({}));
-    // This one hears its end while the other's call goes on.
+    // This one is told while the other's call continues.
     let mut idle = old.connect(SOCKET);
     idle.answer(1, "ping", json!({}));
     old.begin_stop();
@@ -135,7 +135,7 @@ fn a_start_during_another_servers_end_gives_a_server_that_serves() {
     assert_eq!(next.answer(1, "ping", json!({}))["result"], json!({}));
     check_given_up(&peer.receive());
     old.stop();
-    assert_eq!(Traces::of(&place).entry(), new, "the old server's end took nothing of the new's");
+    assert_eq!(Traces::of(&place).entry(), new, "the old server removed nothing of the new one's");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_client_that_ends_its_side_is_answered_first() {
     let place = Place::new();
     let server = place.serve_in_process();
     for framing in [Framing::Newline, Framing::Headers] {
-        let mut peer = server.connect(Door::Socket(framing));
+        let mut peer = server.connect(Transport::Socket(framing));
         peer.ask(1, "test_wait", json!({}));
         peer.ask(2, "tools/call", json!({"name": "test_wait", "arguments": {}}));
         peer.ask(3, "test_large", json!({"bytes": 3_000_000}));
@@ -160,7 +160,7 @@ fn a_client_that_ends_its_side_is_answered_first() {
 }
 
 #[test]
-fn a_call_that_outlives_its_client_by_too_much_is_answered_with_an_error() {
+fn a_call_that_outlives_its_client_for_too_long_is_answered_with_an_error() {
     let place = Place::new();
     let server = place.serve_in_process();
     let mut peer = server.connect(SOCKET);

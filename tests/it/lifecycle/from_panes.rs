@@ -1,4 +1,4 @@
-//! Servers that somebody in a pane needs: they are not started there, and have nothing of that pane's.
+//! Servers that are started from a pane: they do not run in the pane, and inherit nothing from it.
 
 use patterm_wire::Method;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::support::{Place, Running, running_in};
 
 const SECRET: &str = "hunter2-of-one-agent";
 
-/// The server of a project, once there is one.
+/// Waits for the server of a project.
 fn server_of(place: &Place, folder: &Path) -> Option<ServerEntry> {
     let listed: Vec<ServerEntry> = serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
     let folder = folder.canonicalize().unwrap();
@@ -25,7 +25,7 @@ fn environment(pid: u32) -> String {
     String::from_utf8_lossy(&bytes).replace('\0', "\n")
 }
 
-/// A process and those above it.
+/// A process and its ancestors.
 fn line_of(pid: u32) -> Vec<u32> {
     let parent = |pid: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -45,15 +45,14 @@ fn keepers(place: &Place) -> Vec<u32> {
     running_in(&place.path("project")).into_iter().filter(is_keeper).collect()
 }
 
-fn is_in_a_pane_of(place: &Place, pid: u32) -> bool {
-    let key = place.project().key().to_owned();
-    environment(pid).lines().any(|line| line.starts_with(&format!("PATTERM_PANE={key}/")))
+fn is_in_a_pane(pid: u32) -> bool {
+    environment(pid).lines().any(|line| line.starts_with("PATTERM_PANE="))
 }
 
-/// Has a server of another project started from a pane of this one; returns its entry.
+/// Starts a server of another project from a pane of this one; returns its entry.
 fn start_from_a_pane(place: &Place, other: &Path) -> (String, ServerEntry) {
     let script = format!(
-        "cd {}; SECRET={SECRET} {} run --name there -- sleep 1000; echo ran $?; sleep 1000",
+        "cd {}; SECRET={SECRET} {} run --name there -- sleep 1000; echo ran $?; exec sleep 1000",
         other.display(),
         place.binary().display()
     );
@@ -67,15 +66,18 @@ fn check_is_outside(place: &Place, pane: &str, other: &Path, entry: &ServerEntry
     let own = Running::of(server_of(place, &place.path("project")).unwrap().pid);
     let there = running_in(other);
     assert!(there.contains(&entry.pid));
-    // But for the shell in this project's pane, which was told it.
-    for pid in there.into_iter().filter(|pid| !is_in_a_pane_of(place, *pid)) {
+    // The shell has the secret and passed it to the process that it started, but to nothing else.
+    let (in_panes, others): (Vec<_>, Vec<_>) =
+        there.into_iter().partition(|pid| is_in_a_pane(*pid));
+    assert_eq!(in_panes.len(), 2, "the shell and the process that it started");
+    for pid in others {
         assert!(!environment(pid).contains(SECRET), "{pid} has the secret");
     }
     let keepers = keepers(place);
     assert_eq!(keepers.len(), 1);
     let line = line_of(entry.pid);
     assert!(!line.contains(&keepers[0]), "{line:?} is below the keeper {}", keepers[0]);
-    // It goes on without the pane, and without that project.
+    // It continues without the pane and its project.
     let server = Running::of(entry.pid);
     place.run(&["close", pane]);
     assert!(!server.is_gone());
@@ -91,16 +93,16 @@ fn check_is_outside(place: &Place, pane: &str, other: &Path, entry: &ServerEntry
 }
 
 #[test]
-fn a_server_that_a_pane_needs_for_another_project_is_started_outside_and_without_its_secrets() {
+fn a_server_started_from_a_pane_for_another_project_runs_outside_and_without_its_secrets() {
     let place = Place::new();
     let other = place.folder("other");
     let (pane, entry) = start_from_a_pane(&place, &other);
     check_is_outside(&place, &pane, &other, &entry);
 }
 
-/// The keeper started this one; what it starts is not below the keeper all the same.
+/// The keeper started this server; what the server starts is nevertheless not below the keeper.
 #[test]
-fn the_same_by_a_server_that_the_keeper_started() {
+fn the_same_with_a_server_that_the_keeper_started() {
     let place = Place::new();
     place.run(&["run", "--", "sleep", "1000"]);
     let first = Running::of(server_of(&place, &place.path("project")).unwrap().pid);
@@ -127,7 +129,7 @@ fn no_server_runs_in_the_foreground_of_a_pane() {
     assert_eq!(server_of(&place, &other), None);
 }
 
-/// Whatever kills the server that was started from a pane, its own panes live on.
+/// The panes of a server that was started from a pane survive it, whatever kills it.
 #[test]
 fn the_panes_of_a_server_that_was_started_from_a_pane_outlive_it() {
     let place = Place::new();
@@ -137,20 +139,20 @@ fn the_panes_of_a_server_that_was_started_from_a_pane_outlive_it() {
     server.signal(Signal::KILL);
     server.wait();
     let output = place.patterm(&["ps", "--json"]).current_dir(&other).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("running") && said.contains("there"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("running") && printed.contains("there"), "{printed}");
     assert!(place.patterm(&["kill"]).current_dir(&other).output().unwrap().status.success());
 }
 
 #[test]
-fn where_a_keeper_lives_it_alone_starts_the_server() {
+fn a_living_keeper_alone_starts_the_server() {
     let place = Place::new();
     let pane = place.run(&["run", "--", "sleep", "1000"]);
     let keepers = keepers(&place);
     assert_eq!(keepers.len(), 1);
     let keeper = Running::of(keepers[0]);
     let first = server_of(&place, &place.path("project")).unwrap();
-    // It cannot start one before the client has come.
+    // It cannot start one before the client has connected.
     keeper.signal(Signal::STOP);
     let server = Running::of(first.pid);
     server.signal(Signal::KILL);
@@ -170,13 +172,13 @@ fn where_a_keeper_lives_it_alone_starts_the_server() {
     place.run(&["kill"]);
 }
 
-/// It is not started in the pane instead, where it would end with that.
+/// It is not started in the pane instead, where it would end with the pane.
 #[test]
-fn why_a_server_cannot_be_started_from_a_pane_is_told() {
+fn the_reason_why_a_server_cannot_be_started_from_a_pane_is_reported() {
     let place = Place::new();
     let other = place.folder("other");
     place.run(&["serve"]);
-    // Where its state should be there is a file.
+    // There is a file in place of its state folder.
     let key = Project::of(&other).unwrap().key().to_owned();
     let state = place.state().path().with_file_name(key);
     std::fs::write(state, "").unwrap();
@@ -190,9 +192,9 @@ fn why_a_server_cannot_be_started_from_a_pane_is_told() {
     place.run(&["wait", pane.trim(), "^said 1"]);
 }
 
-/// More starts wait for a lock than a server has threads for work that waits.
+/// More starts wait for a lock than a server has threads for blocking work.
 #[test]
-fn starts_of_other_servers_that_wait_for_a_lock_keep_no_call_from_being_answered() {
+fn starts_of_other_servers_that_wait_for_a_lock_delay_no_call() {
     let place = Place::new();
     let other = place.folder("other");
     let server = place.serve();
@@ -204,7 +206,7 @@ fn starts_of_other_servers_that_wait_for_a_lock_keep_no_call_from_being_answered
     for n in 0..100 {
         asking.peer.ask(n, StartServer::NAME, serde_json::json!({"folder": other}));
     }
-    // It takes such a thread, and is asked for after them on the same connection.
+    // It needs such a thread, and comes after them on the same connection.
     let spawned =
         asking.peer.answer("spawn", "spawn_process", serde_json::json!({"argv": ["cat"]}));
     assert_eq!(spawned["result"]["status"], "running", "{spawned}");

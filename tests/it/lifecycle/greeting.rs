@@ -1,12 +1,12 @@
-//! The greeting: who a connection speaks for, and that a wrong one is never served as a stranger.
+//! The greeting: whom a connection represents, and that a wrong one is never served anonymously.
 
 use patterm_agents::identity::Token;
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 
-use crate::support::{Door, Peer, Place, Rng, Serving};
+use crate::support::{Peer, Place, Rng, Serving, Transport};
 
-const SOCKET: Door = Door::Socket(Framing::Newline);
+const SOCKET: Transport = Transport::Socket(Framing::Newline);
 
 fn caller(peer: &mut Peer) -> Value {
     peer.call(1, "whoami", json!({}))["caller"].take()
@@ -19,7 +19,7 @@ fn greeted(server: &Serving, token: &Token) -> Peer {
 }
 
 #[test]
-fn a_token_makes_every_call_that_processs() {
+fn a_token_identifies_the_process_of_every_call() {
     let place = Place::new();
     let server = place.serve_in_process();
     let (lead, lead_token) = server.agent("lead", None);
@@ -27,24 +27,24 @@ fn a_token_makes_every_call_that_processs() {
     let lead_is = json!({"process_id": lead.id, "name": "lead", "role": "orchestrator"});
     let sub_is =
         json!({"process_id": sub.id, "name": "sub", "role": "sub-agent", "parent_id": lead.id});
-    // The framing is found out after the greeting, which is a line in either case.
+    // The framing is detected after the greeting, which is a line in either case.
     for framing in [Framing::Newline, Framing::Headers] {
         for key in [None, Some(place.project().key())] {
             for (token, expected) in [(&lead_token, &lead_is), (&sub_token, &sub_is)] {
-                let mut peer = server.connect(Door::Socket(framing));
+                let mut peer = server.connect(Transport::Socket(framing));
                 peer.greet(&token.reveal(), key);
                 assert_eq!(caller(&mut peer), *expected);
                 assert_eq!(peer.answer(2, "whoami", json!({}))["result"]["caller"], *expected);
                 assert_eq!(peer.finish(), Vec::<Value>::new(), "a greeting has no answer");
             }
         }
-        let mut stranger = server.connect(Door::Socket(framing));
+        let mut stranger = server.connect(Transport::Socket(framing));
         assert_eq!(caller(&mut stranger), json!({"role": "external"}));
     }
 }
 
 #[test]
-fn an_agent_is_told_who_it_is_and_whom_it_answers_to() {
+fn an_agent_learns_who_it_is_and_who_its_parent_is() {
     let place = Place::new();
     let server = place.serve_in_process();
     let (lead, lead_token) = server.agent("lead", None);
@@ -55,14 +55,14 @@ fn an_agent_is_told_who_it_is_and_whom_it_answers_to() {
         let answer = greeted(&server, token).answer(1, "initialize", params);
         answer["result"]["instructions"].as_str().unwrap().to_owned()
     };
-    assert!(instructions(&lead_token).ends_with("are yours to watch and to close."));
-    let told = instructions(&sub_token);
+    assert!(instructions(&lead_token).ends_with("and close them when they are done."));
+    let text = instructions(&sub_token);
     let who = format!("You are the sub-agent sub ({}), started by lead ({}).", sub.id, lead.id);
-    assert!(told.contains(&who) && told.contains("send_message"), "{told}");
+    assert!(text.contains(&who) && text.contains("send_message"), "{text}");
 }
 
 #[test]
-fn a_person_greets_without_a_token_and_is_nobodys_process() {
+fn a_person_greets_without_a_token_and_is_not_a_process() {
     let place = Place::new();
     let server = place.serve_in_process();
     let mut peer = server.connect(SOCKET);
@@ -135,7 +135,7 @@ fn malformed_greetings_are_refused() {
         // Which of the two is meant?
         format!(r#"{{"patterm_identity":"{token}","patterm_identity":"{token}"}}"#),
         format!(r#"{{"patterm_identity":"{token}","patterm_identity":1}}"#),
-        // Its sender has an identity, so that it must not go on as somebody without.
+        // Its sender has an identity, so it must not continue anonymously.
         format!(r#"{{"patterm_identity":"{token}""#),
         format!(r#"{{"patterm_identity":"{token}}}"#),
         format!(r#"{{"patterm_identity":"{token}"}},"#),
@@ -166,9 +166,9 @@ fn another_projects_token_is_refused() {
     check_token_refused(&server, &token);
 }
 
-/// A first line without the word is an ordinary message, whatever its form.
+/// A first line without `patterm_identity` is an ordinary message, whatever its form.
 #[test]
-fn a_first_line_without_an_identity_is_a_strangers_message() {
+fn a_first_line_without_an_identity_is_an_anonymous_message() {
     let place = Place::new();
     let server = place.serve_in_process();
     let (_, token) = server.agent("lead", None);
@@ -235,7 +235,7 @@ fn a_token_outlives_a_restart_of_the_server() {
     assert_eq!(caller(&mut peer)["name"], "lead");
 }
 
-/// The texts that an attacker could have: made up, nearly right, of processes that are gone, of
+/// Tokens that an attacker could have: invented, nearly right, of processes that are gone, of
 /// another project.
 #[test]
 fn ten_thousand_forged_replayed_and_revoked_tokens_are_refused() {
@@ -258,7 +258,7 @@ fn ten_thousand_forged_replayed_and_revoked_tokens_are_refused() {
         let at = rng.within(0..token.len());
         match turn % 8 {
             0 => token.iter_mut().for_each(|b| *b = b"0123456789abcdef"[rng.within(0..16)]),
-            // One of four bits of one digit is another.
+            // One bit of one digit is flipped.
             1 => {
                 token[at] = b"0123456789abcdef"[(hex(token[at]) ^ (1 << rng.within(0..4))) as usize]
             }

@@ -1,4 +1,4 @@
-//! What another user put where ours is looked for: it is neither read nor obeyed.
+//! Files that another user planted where patterm looks for the user's own: they are ignored.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use super::{Traces, mode};
 use crate::support::{Place, Running, User};
 
-/// A verb that hangs is ended after this. It takes milliseconds; the machine may be busy.
+/// A verb that hangs is killed after this time. It takes milliseconds; the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A place of one user, and another who was first at that one's folder in `/tmp`.
+/// A place of one user, and another user who created that user's folder in `/tmp` first.
 struct Attacked {
     place: Place,
     attacker: User,
@@ -33,18 +33,18 @@ impl Attacked {
         attacked
     }
 
-    /// The victim's folder in `/tmp`, made by the other one.
+    /// The victim's folder in `/tmp`, created by the attacker.
     fn folder(&self) -> PathBuf {
         self.place.user().unwrap().folder_in_tmp()
     }
 
-    /// Puts an entry into it, readable for all.
+    /// Writes an entry into it, readable for all.
     fn plant(&self, name: &str, entry: &Value) {
         let path = self.folder().join(name);
         self.attacker.does(|| std::fs::write(path, entry.to_string()).unwrap());
     }
 
-    /// Runs a verb in a project of the victim's, which must end by itself.
+    /// Runs a verb in a project of the victim; it must exit by itself.
     fn run(&self, project: &Path, arguments: &[&str]) -> Output {
         ends(self.place.patterm(arguments).current_dir(project))
     }
@@ -54,7 +54,7 @@ fn open_to_all(path: &Path) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)).unwrap();
 }
 
-/// Runs a command that must end, and well.
+/// Runs a command that must succeed in time.
 fn ends(command: &mut Command) -> Output {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -75,19 +75,19 @@ fn text(output: &Output) -> String {
 
 /// Even with XDG_RUNTIME_DIR set, 0.1.0 looked there.
 #[test]
-fn a_registry_that_another_user_made_is_not_obeyed() {
+fn a_registry_that_another_user_created_is_ignored() {
     let attacked = Attacked::new();
     let place = &attacked.place;
     let (mine, other) = (place.path("project"), place.folder("other"));
     let of_other: ServerEntry =
         serde_json::from_str(&text(&attacked.run(&other, &["serve", "--json"]))).unwrap();
 
-    // Who works in this project is to be led to the other one's server.
+    // Users of this project are to be directed to the attacker's server.
     let key = Project::of(&mine).unwrap().key().to_owned();
     let mut entry = serde_json::to_value(&of_other).unwrap();
     entry["key"] = json!(key);
     attacked.plant(&format!("{key}.json"), &entry);
-    // What is printed says more than it should, and a lock is made where the key leads.
+    // The output reveals too much, and a lock is created where the key points.
     entry["patterm"] = json!("\u{1b}]0;owned\u{7}");
     entry["project"] = json!("/planted\u{1b}[2J");
     let made = place.path("state/made");
@@ -110,7 +110,7 @@ fn a_registry_that_another_user_made_is_not_obeyed() {
 }
 
 #[test]
-fn a_pipe_a_huge_file_or_a_link_in_a_registry_hangs_nobody() {
+fn a_pipe_a_huge_file_or_a_link_in_a_registry_hangs_no_verb() {
     let attacked = Attacked::new();
     let place = &attacked.place;
     let key = place.project().key().to_owned();
@@ -132,7 +132,7 @@ fn a_pipe_a_huge_file_or_a_link_in_a_registry_hangs_nobody() {
     attacked.run(&project, &["kill", "--all"]);
 }
 
-/// The same in a folder that is the person's own: what a program of theirs left there.
+/// The same in the user's own folder: files that one of their programs left there.
 #[test]
 fn nothing_in_our_own_registry_hangs_a_verb_or_leads_to_another_project() {
     let place = Place::new();
@@ -149,12 +149,13 @@ fn nothing_in_our_own_registry_hangs_a_verb_or_leads_to_another_project() {
     let listed: Vec<ServerEntry> =
         serde_json::from_slice(&ends(&mut place.patterm(&["ls", "--json"])).stdout).unwrap();
     assert_eq!(listed, std::slice::from_ref(&server.entry));
-    let said = ends(place.patterm(&["kill"]).current_dir(&other));
-    assert_eq!(text(&said), "no server is running for this project\n");
+    let error = ends(place.patterm(&["kill"]).current_dir(&other));
+    assert_eq!(text(&error), "no server is running for this project\n");
     assert!(!server.process().is_gone());
 }
 
-/// Starts a server without a runtime folder of the session; `plant` is told where its socket will be.
+/// Starts a server without a runtime folder of the session; `plant` gets the path that its socket
+/// will have.
 fn serve_in_tmp(place: &Place, plant: impl FnOnce(&Path)) -> (std::process::Child, PathBuf) {
     let mut command = place.command(Path::new("sh"));
     command.args(["-c", "read go; exec \"$0\" serve --foreground"]).arg(place.binary());
@@ -166,7 +167,7 @@ fn serve_in_tmp(place: &Place, plant: impl FnOnce(&Path)) -> (std::process::Chil
     (server, usual)
 }
 
-/// Whether a verb finds the server that this process is.
+/// Whether a verb finds the server with this process id.
 fn is_found(place: &Place, pid: u32) -> bool {
     let listed = ends(place.patterm(&["ls", "--json"]).env_remove("XDG_RUNTIME_DIR")).stdout;
     let listed: Vec<ServerEntry> = serde_json::from_slice(&listed).unwrap();
@@ -174,7 +175,7 @@ fn is_found(place: &Place, pid: u32) -> bool {
 }
 
 #[test]
-fn a_socket_name_that_another_user_took_is_left_alone_and_ours_goes_into_our_folder() {
+fn a_socket_name_that_another_user_took_is_left_alone_and_ours_is_in_our_folder() {
     let place = Place::of_another_user();
     let attacker = User::reserve();
     let precious = place.path("home/precious");
@@ -186,7 +187,7 @@ fn a_socket_name_that_another_user_took_is_left_alone_and_ours_goes_into_our_fol
     });
     let deadline = Instant::now() + PATIENCE;
     while !is_found(&place, server.id()) {
-        assert_eq!(server.try_wait().unwrap(), None, "it does not serve");
+        assert_eq!(server.try_wait().unwrap(), None, "the server must keep running");
         assert!(Instant::now() < deadline, "it is not found");
     }
     let folder = place.user().unwrap().folder_in_tmp();
@@ -203,7 +204,7 @@ fn a_socket_name_that_another_user_took_is_left_alone_and_ours_goes_into_our_fol
 }
 
 #[test]
-fn where_another_user_listens_at_an_old_address_the_server_is_looked_for_elsewhere() {
+fn a_server_is_found_although_another_user_listens_at_its_old_address() {
     let place = Place::of_another_user();
     let attacker = User::reserve();
     let run = |arguments: &[&str]| ends(place.patterm(arguments).env_remove("XDG_RUNTIME_DIR"));
@@ -226,18 +227,18 @@ fn where_another_user_listens_at_an_old_address_the_server_is_looked_for_elsewhe
 }
 
 #[test]
-fn a_state_folder_that_another_user_made_is_refused() {
+fn a_state_folder_of_another_user_is_refused() {
     let place = Place::of_another_user();
     let attacker = User::reserve();
     let (around, own) = (place.path("state/patterm"), place.state().file(""));
     open_to_all(&place.path("state"));
     let refused = |folder: &Path, why: &str| {
         let output = place.patterm(&["ps"]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
         let folder = folder.display().to_string();
         let folder = folder.trim_end_matches('/');
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains(&format!("{folder} is left alone: {why}")), "{said}");
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains(&format!("{folder} is not used: {why}")), "{error}");
     };
     attacker.does(|| {
         std::fs::create_dir(&around).unwrap();
@@ -260,7 +261,7 @@ fn a_state_folder_that_another_user_made_is_refused() {
 }
 
 #[test]
-fn a_state_folder_of_ours_that_others_may_enter_is_closed() {
+fn a_state_folder_that_others_may_enter_is_made_private() {
     let place = Place::new();
     let own = place.state().file("");
     std::fs::create_dir_all(&own).unwrap();

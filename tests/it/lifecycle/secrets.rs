@@ -3,13 +3,13 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use patterm_agents::identity::hand_over;
+use patterm_agents::identity::write_file;
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 
-use crate::support::{Door, Peer, Place};
+use crate::support::{Peer, Place, Transport};
 
-/// Everything a test can see that must not hold a secret.
+/// Everything that a test can see and that must not contain a secret.
 struct Seen(Vec<(String, Vec<u8>)>);
 
 impl Seen {
@@ -41,13 +41,13 @@ impl Seen {
     fn assert_without(&self, secret: &str) {
         for (place, text) in &self.0 {
             let found = text.windows(secret.len()).any(|part| part == secret.as_bytes());
-            assert!(!found, "a token stands in {place}");
+            assert!(!found, "there is a token in {place}");
         }
     }
 }
 
 #[test]
-fn no_token_stands_anywhere_but_in_its_file() {
+fn no_token_is_stored_anywhere_but_in_its_file() {
     let place = Place::new();
     let mut issuing = place.serve_in_process();
     let (lead, token) = issuing.agent("lead", None);
@@ -56,10 +56,10 @@ fn no_token_stands_anywhere_but_in_its_file() {
     issuing.stop();
     let forged = "5ec2e7".repeat(11)[..64].to_owned();
     let file = place.path("token");
-    hand_over(&token, &file).unwrap();
+    write_file(&token, &file).unwrap();
     assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
 
-    // The most talkative log there is, of the server and of the proxy, which starts it.
+    // The most verbose log, of the server and of the proxy, which starts it.
     let mut command = place.patterm(&["mcp-stdio", "--identity-file", file.to_str().unwrap()]);
     let stderr = std::fs::File::create(place.path("state/proxy.log")).unwrap();
     let mut proxy =
@@ -86,13 +86,13 @@ fn no_token_stands_anywhere_but_in_its_file() {
         (token.reveal(), Some("0123456789abcdef")),
     ];
     for (token, key) in refused {
-        let mut peer = Peer::connect(Door::Socket(Framing::Newline), &socket);
+        let mut peer = Peer::connect(Transport::Socket(Framing::Newline), &socket);
         peer.greet(&token, key);
         answers.push(peer.receive());
         assert_eq!(peer.try_receive(), None);
     }
-    // In the wrong place: as a message, and as something that is no JSON.
-    let mut peer = Peer::connect(Door::Socket(Framing::Newline), &socket);
+    // In the wrong place: as a message, and in invalid JSON.
+    let mut peer = Peer::connect(Transport::Socket(Framing::Newline), &socket);
     peer.answer(1, "ping", json!({}));
     peer.greet(&token.reveal(), None);
     answers.push(peer.receive());
@@ -111,7 +111,7 @@ fn no_token_stands_anywhere_but_in_its_file() {
     assert_eq!(log.matches("a connection was refused").count(), 3, "it was searched:\n{log}");
 }
 
-/// The caller itself put it into the proxy's environment; from there it goes nowhere.
+/// The caller itself put it into the proxy's environment; it must not be passed on.
 #[test]
 fn a_token_in_the_environment_reaches_no_other_process() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Starting: where the socket lies, who wins when many start at once, and what is refused.
+//! Starting: the address of the socket, concurrent starts, and refusals.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -10,18 +10,18 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::{Traces, mode};
-use crate::support::{Door, Peer, Place, Running, running_in};
+use crate::support::{Peer, Place, Running, Transport, running_in};
 
-const SOCKET: Door = Door::Socket(Framing::Newline);
+const SOCKET: Transport = Transport::Socket(Framing::Newline);
 
 #[test]
-fn in_the_background_it_says_where_it_is_found() {
+fn in_the_background_it_prints_its_address() {
     let place = Place::new();
-    let said = place.run(&["serve"]);
+    let message = place.run(&["serve"]);
     let entry = Traces::of(&place).entry();
     let (project, socket) = (place.project(), entry.socket.display());
     assert_eq!(
-        said,
+        message,
         format!("serving {} (pid {}, {socket})\n", project.root().display(), entry.pid)
     );
     assert_eq!(entry.socket, place.path(&format!("run/patterm/{}.sock", entry.pid)));
@@ -41,7 +41,7 @@ fn a_second_start_finds_the_first_server() {
 }
 
 #[test]
-fn in_the_foreground_it_logs_to_stderr_until_it_is_told_to_end() {
+fn in_the_foreground_it_logs_to_stderr_until_it_is_terminated() {
     let place = Place::new();
     let serve = foreground(&place);
     let running = Running::of(serve.id());
@@ -64,7 +64,7 @@ fn in_the_foreground_it_logs_to_stderr_until_it_is_told_to_end() {
 }
 
 #[test]
-fn in_the_foreground_an_interrupt_is_told_by_the_exit_code() {
+fn in_the_foreground_an_interrupt_sets_the_exit_code() {
     let place = Place::new();
     let serve = foreground(&place);
     Running::of(serve.id()).signal(Signal::INT);
@@ -73,7 +73,7 @@ fn in_the_foreground_an_interrupt_is_told_by_the_exit_code() {
     Traces::of(&place).assert_none();
 }
 
-/// A server in the foreground that serves already. The lines it logged until then are read.
+/// A server in the foreground that is ready. Its log lines up to then have been read.
 fn foreground(place: &Place) -> Child {
     let mut command = place.patterm(&["serve", "--foreground"]);
     let mut serve = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -108,7 +108,7 @@ fn without_a_session_folder_it_uses_tmp() {
     traces.assert_none();
 }
 
-/// Runs a start to its end; it must succeed.
+/// Runs a start to completion; it must succeed.
 fn start(command: &mut Command) -> ServerEntry {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -122,10 +122,10 @@ fn a_runtime_folder_of_someone_else_or_behind_a_link_is_refused() {
     let check = |why: &str| {
         let output = place.patterm(&["serve"]).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
-        let said = String::from_utf8(output.stderr).unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
         let expected =
             format!("{} is not a folder that belongs to you alone ({why}", runtime.display());
-        assert!(said.contains(&expected), "{said}");
+        assert!(message.contains(&expected), "{message}");
         assert_eq!(output.stdout, b"");
     };
     std::os::unix::fs::symlink(place.folder("elsewhere"), &runtime).unwrap();
@@ -138,15 +138,15 @@ fn a_runtime_folder_of_someone_else_or_behind_a_link_is_refused() {
 }
 
 #[test]
-fn of_sixteen_starts_at_once_all_find_the_same_server() {
+fn sixteen_concurrent_starts_find_the_same_server() {
     let place = Place::new();
     check_many_starts(&place, |_| place.path("run").into());
 }
 
-/// Clients that start their MCP servers without XDG_RUNTIME_DIR must not give the project a
-/// second server, nor wait for the first to end.
+/// Clients that start their MCP servers without XDG_RUNTIME_DIR must not give the project a second
+/// server, or wait for the first to end.
 #[test]
-fn starts_with_and_without_a_session_folder_at_once_find_the_same_server() {
+fn concurrent_starts_with_and_without_a_session_folder_find_the_same_server() {
     let place = Place::of_another_user();
     check_many_starts(&place, |n| (n % 2 == 0).then(|| place.path("run")));
 }
@@ -188,7 +188,7 @@ fn check_many_starts(place: &Place, session: impl Fn(usize) -> Option<std::path:
     }
     let server = pids[0];
     assert_eq!(pids, [server; 16]);
-    // Those that came too late end; a second server would not.
+    // Late starters exit; a second server would not.
     for pid in running_in(place.project().root()).into_iter().filter(|pid| *pid != server) {
         if let Some(late) = Running::find(pid) {
             late.wait();

@@ -1,4 +1,4 @@
-//! The socket is for one user, even where file modes would let others in.
+//! The socket is for one user, even if file modes would admit others.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Place, User};
 
-/// Opens a folder or socket for everybody.
+/// Makes a folder or socket accessible to everyone.
 fn open_to_all(path: &Path) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)).unwrap();
 }
@@ -28,7 +28,7 @@ fn another_user_cannot_reach_the_socket() {
 }
 
 #[test]
-fn another_user_is_not_served_even_where_modes_let_it_in() {
+fn another_user_is_not_served_even_if_the_modes_allow_it() {
     let place = Place::new();
     let server = place.serve();
     for path in [place.path(""), place.path("run"), place.path("run/patterm"), server.socket()] {
@@ -36,19 +36,19 @@ fn another_user_is_not_served_even_where_modes_let_it_in() {
     }
     let user = User::reserve();
     let ping = format!("{}\n", json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
-    let said = user.does(|| {
+    let received = user.does(|| {
         let mut stream = UnixStream::connect(server.socket()).unwrap();
-        // It may be turned away before it has said anything.
+        // It may be refused before it has sent anything.
         let _ = stream.write_all(ping.as_bytes());
-        let mut said = Vec::new();
+        let mut received = Vec::new();
         let mut buffer = [0; 4096];
         // The end may come as a reset, since what was sent is never read.
         while let Ok(bytes @ 1..) = stream.read(&mut buffer) {
-            said.extend_from_slice(&buffer[..bytes]);
+            received.extend_from_slice(&buffer[..bytes]);
         }
-        said
+        received
     });
-    let answer: Value = serde_json::from_slice(&said).expect("one line and no more");
+    let answer: Value = serde_json::from_slice(&received).expect("one line and no more");
     assert_eq!(
         answer,
         json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000,
@@ -60,11 +60,11 @@ fn another_user_is_not_served_even_where_modes_let_it_in() {
         "{log}"
     );
 
-    // Its owner is served as ever.
+    // Its owner is still served.
     let mut own = UnixStream::connect(server.socket()).unwrap();
     own.write_all(ping.as_bytes()).unwrap();
     own.shutdown(std::net::Shutdown::Write).unwrap();
-    let mut said = String::new();
-    own.read_to_string(&mut said).unwrap();
-    assert_eq!(said, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
+    let mut received = String::new();
+    own.read_to_string(&mut received).unwrap();
+    assert_eq!(received, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
 }

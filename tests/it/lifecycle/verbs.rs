@@ -1,4 +1,4 @@
-//! `patterm ls` and `patterm kill`: what they say and do, and how wrong usage is told.
+//! `patterm ls` and `patterm kill`: their output and effect, and errors for wrong usage.
 
 use std::process::Output;
 
@@ -19,7 +19,7 @@ impl Two {
         Self { place }
     }
 
-    /// Runs a verb in a folder; it must succeed, without a word on standard error.
+    /// Runs a verb in a folder; it must succeed and print nothing on standard error.
     fn run(&self, folder: &str, arguments: &[&str]) -> String {
         let mut command = self.place.patterm(arguments);
         let Output { status, stdout, stderr } =
@@ -105,7 +105,7 @@ fn kill_all_ends_every_server_of_the_user() {
     assert!(!first.socket.exists() && !second.socket.exists());
 }
 
-/// A killed server leaves its entry; one that was then started elsewhere is the one that is meant.
+/// A killed server leaves its entry; a server that was started elsewhere since is the right one.
 #[test]
 fn kill_finds_the_living_server_behind_the_entry_of_a_dead_one() {
     let two = Two::new();
@@ -134,7 +134,7 @@ fn wrong_usage_exits_2_with_the_reason_on_stderr() {
         &["ls", "--all"],
         &["mcp-stdio", "--socket"],
         &["mcp-stdio", "--project-key", "no key"],
-        // A token never stands in argv.
+        // A token is never in argv.
         &["mcp-stdio", "--identity", "0123"],
     ] {
         let Output { status, stdout, stderr } = place.patterm(arguments).output().unwrap();

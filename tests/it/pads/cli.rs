@@ -8,22 +8,22 @@ use serde_json::{Value, json};
 use super::tool_client::{file, string};
 use crate::support::Place;
 
-/// Runs a verb with something on standard input; returns how it exited and what it said.
+/// Runs a verb with this standard input; returns its exit code and output.
 fn feed(place: &Place, arguments: &[&str], input: &[u8]) -> (Option<i32>, String) {
     let mut command = place.patterm(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input).unwrap();
-    said(child.wait_with_output().unwrap())
+    message(child.wait_with_output().unwrap())
 }
 
-fn said(output: Output) -> (Option<i32>, String) {
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8(said).unwrap())
+fn message(output: Output) -> (Option<i32>, String) {
+    let message = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(message).unwrap())
 }
 
 fn edit(place: &Place, variable: &str, editor: &str, name: &str) -> (Option<i32>, String) {
-    said(place.patterm(&["pad", name, "--edit"]).env(variable, editor).output().unwrap())
+    message(place.patterm(&["pad", name, "--edit"]).env(variable, editor).output().unwrap())
 }
 
 fn json_of(text: &str) -> Value {
@@ -85,7 +85,7 @@ fn a_pad_opens_in_the_persons_editor() {
 }
 
 #[test]
-fn what_fails_exits_1_and_wrong_usage_2() {
+fn failures_exit_1_and_wrong_usage_2() {
     let place = Place::new();
     for (arguments, code, why) in [
         (&["pad", "none"][..], 1, "patterm: there is no scratchpad `none`; there are none yet\n"),
@@ -97,9 +97,9 @@ fn what_fails_exits_1_and_wrong_usage_2() {
         (&["pad", "a", "--write", "--json"], 2, "error: "),
         (&["pad", "a", "--revision", "1"], 2, "error: "),
     ] {
-        let (exited, said) = feed(&place, arguments, b"");
-        assert_eq!(exited, Some(code), "{arguments:?}: {said}");
-        assert!(said.starts_with(why), "{arguments:?}: {said}");
+        let (exited, message) = feed(&place, arguments, b"");
+        assert_eq!(exited, Some(code), "{arguments:?}: {message}");
+        assert!(message.starts_with(why), "{arguments:?}: {message}");
     }
     let (code, why) = feed(&place, &["pad", "a", "--append"], b"\xff");
     assert_eq!(code, Some(1));

@@ -1,5 +1,5 @@
-//! Servers that die while they write: the pad is what it was or what it should become, under its own
-//! revision, and what was acknowledged is there.
+//! Servers that die while they write: the pad has its old or its new content, with the right
+//! revision, and acknowledged writes are kept.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,19 +13,19 @@ use serde_json::Value;
 use super::tool_client::{ToolClient, files, short_or_long, string, writing};
 use crate::support::{Place, Rng, Running, Spawned};
 
-/// A content that shows where it was torn: many lines that all say the same.
+/// Content that shows a torn write: many identical lines.
 fn content_of(number: usize) -> String {
     format!("{number}\n").repeat(1_000 + number % 7 * 1_000)
 }
 
-/// A pad that was written by the test: its number and revision.
+/// A version that the test wrote: its number and revision.
 #[derive(Debug, Clone, PartialEq)]
 struct Version {
     number: usize,
     revision: String,
 }
 
-/// What the pad is now; fails the test if it is torn, or nobody of us wrote it.
+/// The pad's current version; fails the test if it is torn or not one of ours.
 #[track_caller]
 fn found(tools: &mut ToolClient, place: &Place) -> Version {
     let pad = tools.read("plan");
@@ -37,8 +37,8 @@ fn found(tools: &mut ToolClient, place: &Place) -> Version {
     Version { number, revision: string(&pad["revision"]) }
 }
 
-/// Writes a version after the other until the server is gone; returns the last that was acknowledged.
-/// Tells how long each took, as long as anybody wants to know.
+/// Writes versions until the server is gone; returns the last acknowledged one. Reports how long
+/// each write took, as long as somebody listens.
 fn write_on(tools: &mut ToolClient, mut last: Version, took: &SyncSender<Duration>) -> Version {
     loop {
         let begun = Instant::now();
@@ -50,14 +50,14 @@ fn write_on(tools: &mut ToolClient, mut last: Version, took: &SyncSender<Duratio
     }
 }
 
-/// Lets a moment pass that has nothing to do with what goes on, up to twice so long.
+/// Waits for a random time of up to twice this, independent of the server's work.
 fn moment(rng: &mut Rng, long: Duration) {
     let (_never, nothing) = sync_channel::<()>(0);
     let most = usize::try_from(long.as_micros()).unwrap() * 2 + 1;
     let _ = nothing.recv_timeout(Duration::from_micros(rng.within(0..most) as u64));
 }
 
-/// The pad after a death: the last version that was acknowledged, or the one after it.
+/// The pad after a crash: the last acknowledged version, or the one after it.
 #[track_caller]
 fn check_survived(acknowledged: &Version, now: &Version) {
     if now.number == acknowledged.number {
@@ -68,7 +68,7 @@ fn check_survived(acknowledged: &Version, now: &Version) {
     }
 }
 
-/// Begins the pad with a server of its own.
+/// Creates the pad with a separate server.
 fn begin(place: &Place) -> (Spawned, ToolClient, Version) {
     let server = place.serve();
     let mut tools = ToolClient::at(&server.socket());
@@ -87,7 +87,7 @@ fn the_server_is_killed_while_it_writes() {
         let process = server.process();
         let (took, write) = sync_channel(1);
         let writer = std::thread::spawn(move || write_on(&mut tools, last, &took));
-        // In one of the writes that follow the first, anywhere in it.
+        // Anywhere in one of the writes after the first.
         moment(&mut rng, write.recv().unwrap());
         process.signal(Signal::KILL);
         process.wait();
@@ -100,10 +100,10 @@ fn the_server_is_killed_while_it_writes() {
     assert!(last.number > times, "each has written");
 }
 
-/// The calls of one thread that touch a file or a descriptor, in their order.
+/// The system calls of one thread on files or descriptors, in order.
 const CALLS: &str = "%file,%desc";
 
-/// `strace` on a server.
+/// `strace`, attached to a server.
 struct Tracer(Child);
 
 impl Tracer {
@@ -111,13 +111,13 @@ impl Tracer {
         let mut strace = place.command(Path::new("strace"));
         strace.arg("-f").args(options).arg(format!("-p{}", server.pid()));
         let mut child = strace.stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = String::new();
-        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
-        assert!(said.contains("attached"), "strace: {said}");
+        let mut printed = String::new();
+        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut printed).unwrap();
+        assert!(printed.contains("attached"), "strace: {printed}");
         Self(child)
     }
 
-    /// Lets go of a server that lives, and writes all it has seen.
+    /// Detaches from a living server and writes everything it has recorded.
     fn finish(mut self) {
         Running::of(self.0.id()).signal(Signal::TERM);
         self.0.wait().unwrap();
@@ -126,13 +126,15 @@ impl Tracer {
 
 impl Drop for Tracer {
     fn drop(&mut self) {
-        // What it traced goes on, or ends. Asked to end by itself while that dies, it may never do so.
+        // The traced process continues, or exits. If strace is terminated while that process dies,
+        // it may never exit.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The calls with which a server writes a pad: each by its name, and which of that name it is.
+/// The system calls with which a server writes a pad: each by its name and its number among those
+/// of that name.
 fn calls_of(place: &Place, arguments: Value) -> Vec<(String, usize)> {
     let server = place.serve();
     let mut tools = ToolClient::at(&server.socket());
@@ -149,7 +151,7 @@ fn calls_of(place: &Place, arguments: Value) -> Vec<(String, usize)> {
         let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         is_name.then_some((thread, name, arguments))
     });
-    // The thread that gives the file its name, from when it first looks at the pads: it may have had other
+    // The thread that renames the file, from its first access to the pads: it may have had other
     // work before, of the server's start. The others only wait for it.
     let (writer, ..) = begun.clone().find(|(_, name, _)| *name == "renameat2").unwrap();
     let of_writer = begun.filter(|(thread, ..)| *thread == writer);
@@ -159,8 +161,8 @@ fn calls_of(place: &Place, arguments: Value) -> Vec<(String, usize)> {
     (0..names.len()).map(|at| (names[at].to_owned(), nth(at))).collect()
 }
 
-/// Writes a pad with servers that die at the first of these calls, at the second, and so on. `check`
-/// gets what was answered, and the next server. Says how many died.
+/// Writes a pad with servers that die at the first of these calls, at the second, and so on.
+/// `check` gets the response and the next server. Returns how many died.
 fn die_at_each(
     place: &Place,
     calls: &[(String, usize)],
@@ -234,8 +236,8 @@ fn the_server_is_killed_at_every_call_of_a_creation() {
     check_covered(&calls, died, created);
 }
 
-/// Nearly every call was a death (waking another thread is not always needed), some before the pad was
-/// what it should become, some after.
+/// Nearly every call was a crash (waking another thread is not always needed), some before the pad
+/// had its new content, some after.
 #[track_caller]
 fn check_covered(calls: &[(String, usize)], died: usize, happened: usize) {
     for (call, times) in [("fsync", 4), ("write", 2), ("renameat2", 1)] {

@@ -1,4 +1,4 @@
-//! A disk without room: what cannot be written whole is not written, and reading goes on.
+//! A full disk: content that cannot be written completely is not written, and reading continues.
 
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::tool_client::{ToolClient, file, files, string, writing};
 use crate::support::Place;
 
-/// A disk of one megabyte, gone with this value.
+/// A disk of one megabyte, removed on drop.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -19,7 +19,7 @@ impl SmallDisk {
         Self(path)
     }
 
-    /// Takes all room but for so many bytes; gone with the file.
+    /// Fills the disk up to this many free bytes, until the file is removed.
     fn fill_but(&self, bytes: u64) -> PathBuf {
         let path = self.0.join("ballast");
         std::fs::write(&path, vec![0; 2 << 20]).unwrap_err();
@@ -44,7 +44,7 @@ fn listing(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_write_without_room_changes_nothing() {
+fn a_write_to_a_full_disk_changes_nothing() {
     let place = Place::new();
     let disk = SmallDisk::at(place.path("state"));
     let server = place.serve_in_process();
@@ -69,7 +69,7 @@ fn a_write_without_room_changes_nothing() {
         assert_eq!((&*string(&pad["content"]), &*string(&pad["revision"])), ("old", &*old));
         std::fs::remove_file(ballast).unwrap();
     }
-    // A person's edit is read, though nobody can write down that it was seen.
+    // A person's edit is read, although that cannot be recorded.
     let ballast = disk.fill_but(0);
     std::fs::write(file(&place, "plan"), "two").unwrap();
     let seen = tools.read("plan");

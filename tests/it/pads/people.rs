@@ -1,4 +1,4 @@
-//! People and agents at the same pad: whoever changed it is named, and nobody's words are lost.
+//! People and agents on the same pad: the author of each change is named, and no text is lost.
 
 use std::os::unix::fs::symlink;
 
@@ -12,7 +12,7 @@ fn save_in_place(place: &Place, pad: &str, content: &str) {
     std::fs::write(file(place, pad), content).unwrap();
 }
 
-/// An editor that writes another file and gives it the name.
+/// An editor that writes another file and renames it.
 fn save_by_rename(place: &Place, pad: &str, content: &str) {
     let beside = file(place, pad).with_extension("md~");
     std::fs::write(&beside, content).unwrap();
@@ -28,7 +28,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_list_says_who_changed_what_and_when() {
+fn the_list_shows_who_changed_what_and_when() {
     let (place, server, mut tools) = tools();
     let (lead, token) = server.agent("lead", None);
     let (_, sub_token) = server.agent("sub", Some(&lead.id));
@@ -94,11 +94,11 @@ fn edits_and_removals_while_no_server_runs_are_noticed() {
     tools.refused("conflict", "scratchpad_write", writing("removed", "x", Some(&removed)));
     tools.ok("scratchpad_write", writing("kept", "x", Some(&kept)));
     let again = string(&tools.ok("scratchpad_write", writing("removed", "one", None))["revision"]);
-    assert_ne!(again, removed, "a new pad, though it says the same");
+    assert_ne!(again, removed, "a new pad, although its content is the same");
 }
 
 #[test]
-fn links_lead_nowhere() {
+fn links_are_not_followed() {
     let (place, _server, mut tools) = tools();
     tools.append("plan", "x");
     let outside = place.path("outside.md");
@@ -114,10 +114,10 @@ fn links_lead_nowhere() {
     assert_eq!(std::fs::read_to_string(outside).unwrap(), "outside");
 }
 
-/// A person saves in the very moment in which an agent appends. The agent's line may come before what
-/// the person saved, and then the person has overwritten it; but never the other way round.
+/// A person saves at the very moment when an agent appends. The agent's line may come before the
+/// person's save, which then overwrites it; but never the other way round.
 #[test]
-fn what_a_person_saves_while_an_agent_appends_is_not_lost() {
+fn a_persons_save_while_an_agent_appends_is_not_lost() {
     let (place, server, mut tools) = tools();
     tools.append("plan", "begin\n");
     let rounds = super::tool_client::short_or_long(500, 20_000);
@@ -146,7 +146,7 @@ fn what_a_person_saves_while_an_agent_appends_is_not_lost() {
             assert!(["", "agent\n"].contains(&rest), "round {round}: {rest:?}");
             appended += usize::from(!rest.is_empty());
         }
-        assert!(appended > 0, "both came to their turn");
+        assert!(appended > 0, "both had their turn");
     });
     assert_eq!(files(&place), ["plan.md"]);
 }

@@ -1,4 +1,4 @@
-//! What is refused, how it is said, and that it leaves nothing behind.
+//! Refusals: their errors, and that they leave nothing behind.
 
 use patterm_store::limits::Limits;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::tool_client::{ToolClient, file, files, string, tools, writing};
 use crate::support::Place;
 
-/// Bytes that a pad may have.
+/// The maximum size of a pad.
 const LIMIT: usize = 512 << 10;
 
 #[test]
@@ -79,13 +79,13 @@ fn wrong_types_are_named_and_unknown_arguments_ignored() {
 }
 
 #[test]
-fn what_does_not_exist_is_named_with_what_does() {
+fn an_unknown_pad_is_named_with_the_existing_ones() {
     let (_place, _server, mut tools) = tools();
     let error = tools.refused("not_found", "scratchpad_read", json!({"name": "plan"}));
     assert_eq!(error["message"], "there is no scratchpad `plan`; there are none yet");
     tools.append("log", "x");
     let error = tools.refused("not_found", "scratchpad_read", json!({"name": "plan"}));
-    assert_eq!(error["message"], "there is no scratchpad `plan`; there are log");
+    assert_eq!(error["message"], "there is no scratchpad `plan`; the scratchpads are log");
     let error = tools.refused("conflict", "scratchpad_write", writing("plan", "x", Some("1-0")));
     assert_eq!(error.get("revision"), None);
     assert_eq!(tools.pads().len(), 1);
@@ -109,11 +109,11 @@ fn a_conflict_has_the_current_revision_and_nothing_is_written() {
     assert_eq!(std::fs::read_to_string(file(&place, "plan")).unwrap(), "b");
     assert_eq!(tools.read("plan")["revision"], *second);
     let third = tools.ok("scratchpad_write", writing("plan.md", "c", Some(&second)));
-    assert_eq!(third["name"], "plan", "the file's ending is no part of the name");
+    assert_eq!(third["name"], "plan", "the file's extension is not part of the name");
 }
 
 #[test]
-fn a_pad_of_a_hundred_megabytes_meets_the_limit() {
+fn a_pad_of_a_hundred_megabytes_is_refused() {
     let place = Place::new();
     let server = place.serve_with(Limits { message_bytes: 256 << 20, ..Limits::default() });
     let mut tools = ToolClient::at(server.socket());
@@ -125,7 +125,7 @@ fn a_pad_of_a_hundred_megabytes_meets_the_limit() {
         assert!(message.contains("holds up to 524288 bytes"), "{message}");
     }
     assert_eq!(files(&place), Vec::<String>::new());
-    // A person's file may be of any size; it is seen, and not read.
+    // A person's file may have any size; it is listed, and not read.
     std::fs::create_dir_all(file(&place, "plan").parent().unwrap()).unwrap();
     std::fs::File::create(file(&place, "plan")).unwrap().set_len(100_000_000).unwrap();
     assert_eq!(tools.pads()[0]["size"], 100_000_000);
@@ -141,9 +141,9 @@ fn a_pad_of_a_hundred_megabytes_meets_the_limit() {
     assert_eq!(file(&place, "plan").metadata().unwrap().len(), 100_000_000);
 }
 
-/// What may be written can be read: however JSON must escape it, it fits into an answer.
+/// Everything that can be written can be read: however JSON escapes it, it fits into a response.
 #[test]
-fn the_largest_pad_can_be_read_whatever_it_says() {
+fn the_largest_pad_can_be_read_whatever_it_contains() {
     let (_place, _server, mut tools) = tools();
     for (pad, unit) in [("quotes", "\""), ("slashes", "\\"), ("control", "\u{1}"), ("wide", "é")] {
         let content = unit.repeat(LIMIT / unit.len());
@@ -155,7 +155,7 @@ fn the_largest_pad_can_be_read_whatever_it_says() {
 }
 
 #[test]
-fn there_may_be_so_many_pads() {
+fn the_number_of_pads_is_limited() {
     let place = Place::new();
     let server = place.serve_with(Limits { pads: 3, ..Limits::default() });
     let mut tools = ToolClient::at(server.socket());

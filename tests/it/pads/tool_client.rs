@@ -1,4 +1,4 @@
-//! A client that calls the tools as an MCP client does, and outlives its server.
+//! A client that calls the tools like an MCP client, and survives its server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -24,7 +24,7 @@ impl ToolClient {
         tools
     }
 
-    /// What a tool answers, or its error; `None` if the server is gone before it answers.
+    /// The result of a tool, or its error; `None` if the server is gone before it responds.
     pub(super) fn try_call(
         &mut self,
         tool: &str,
@@ -91,12 +91,12 @@ pub(super) fn string(value: &Value) -> String {
     value.as_str().unwrap().to_owned()
 }
 
-/// Arguments of a guarded write; without a revision, of one that creates.
+/// Arguments of a guarded write; without a revision, of one that creates the pad.
 pub(super) fn writing(pad: &str, content: &str, expected: Option<&str>) -> Value {
     json!({"name": pad, "content": content, "expected_revision": expected})
 }
 
-/// The file of a pad, as a person finds it.
+/// The path of a pad's file.
 pub(super) fn file(place: &Place, pad: &str) -> PathBuf {
     place.state().file("scratchpads").join(format!("{pad}.md"))
 }

@@ -1,4 +1,4 @@
-//! Many writers at one pad: no update is lost, whoever wins.
+//! Many writers of one pad: no update is lost, whoever wins.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::tool_client::{ToolClient, short_or_long, string, tools, writing};
 
 const WRITERS: usize = 64;
 
-/// A pad of one counter a writer, as text.
+/// A pad with one counter per writer, as text.
 fn text_of(counters: &BTreeMap<usize, usize>) -> String {
     counters.iter().map(|(writer, count)| format!("{writer}: {count}\n")).collect()
 }
@@ -21,7 +21,8 @@ fn counters_of(text: &str) -> BTreeMap<usize, usize> {
     text.lines().map(line).collect()
 }
 
-/// Reads, counts itself one up, writes if nobody was faster; returns how often that held.
+/// Reads, increments its counter, and writes unless somebody was faster; returns how often it
+/// succeeded.
 fn count_up(tools: &mut ToolClient, writer: usize, times: usize) -> usize {
     let mut written = 0;
     let mut pad = tools.read("counters");
@@ -61,7 +62,7 @@ fn many_guarded_writers_lose_no_update() {
 }
 
 #[test]
-fn many_appenders_lose_and_mix_nothing() {
+fn many_appenders_lose_nothing_and_mix_nothing() {
     let (_place, server, mut tools) = tools();
     let times = short_or_long(20, 200);
     std::thread::scope(|scope| {
@@ -86,7 +87,7 @@ fn many_appenders_lose_and_mix_nothing() {
     assert!(next.values().all(|count| *count == times));
 }
 
-/// Nobody waits for the disk but those who asked for it.
+/// Only calls that write wait for the disk.
 #[test]
 fn others_are_answered_while_pads_are_written() {
     let (_place, server, mut tools) = tools();

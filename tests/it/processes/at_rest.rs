@@ -1,4 +1,4 @@
-//! Whether a program works, waits for input, or shows nothing of either: silence alone is not idle.
+//! Whether a program works, waits for input, or shows neither: silence alone is not idle.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use super::survival::{desk_of, kill};
 use crate::support::Place;
 use crate::support::tool_client::{ToolClient, id_of, tools, until};
 
-/// Node may take half of this to start on a busy machine, and a program that shows nothing is looked at
-/// every ten seconds.
+/// Node may take half of this to start on a busy machine, and a program that shows nothing is
+/// checked every ten seconds.
 const CEILING: Duration = Duration::from_secs(90);
 
-/// Waits until a process is in a state, for a reason with these words.
+/// Waits until a process is in a state, with a reason that contains these words.
 #[track_caller]
 fn until_state(tools: &mut ToolClient, id: &str, state: &str, words: &str) {
     let began = Instant::now();
@@ -24,7 +24,7 @@ fn until_state(tools: &mut ToolClient, id: &str, state: &str, words: &str) {
             return;
         }
         assert!(began.elapsed() < CEILING, "{id} is not {state} ({words}): {activity}");
-        // Without pause the server would be busy with nothing but this question.
+        // Without a pause the server would be busy with these requests only.
         let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: 50_000_000 }));
     }
 }
@@ -56,9 +56,9 @@ poll.poll()",
     for id in [&asks, &selects, &polls, &epolls] {
         until_state(&mut tools, id, "idle", "it waits for input");
     }
-    until_state(&mut tools, &sleeps, "unknown", "not seen to wait for input");
+    until_state(&mut tools, &sleeps, "unknown", "does not appear to wait for input");
     until_state(&mut tools, &burns, "working", "uses CPU");
-    until_state(&mut tools, &serves, "unknown", "not seen to wait for input");
+    until_state(&mut tools, &serves, "unknown", "does not appear to wait for input");
     let arm = json!({"watched": [sleeps], "body": "b", "owner_process_id": asks});
     let note = tools.ok("timer_fire_when_idle_all", arm)["note"].take();
     let words = format!("whether {sleeps} is working");
@@ -67,7 +67,7 @@ poll.poll()",
 }
 
 #[test]
-fn a_shell_is_idle_at_its_prompt_unless_something_of_it_works() {
+fn a_shell_is_idle_at_its_prompt_unless_one_of_its_jobs_is_working() {
     let (_place, _server, mut tools) = tools();
     let id = shell(&mut tools);
     until_state(&mut tools, &id, "idle", "waits at its prompt");
@@ -83,7 +83,7 @@ fn a_shell_is_idle_at_its_prompt_unless_something_of_it_works() {
 }
 
 #[test]
-fn what_rested_before_the_server_died_is_not_taken_for_a_new_rest() {
+fn a_process_that_was_idle_before_the_server_died_does_not_become_idle_again() {
     let place = Place::new();
     let (mut tools, server) = desk_of(&place);
     let watched = [tools.run(&["cat"]), shell(&mut tools)];

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::support::tool_client::until;
 use crate::support::{Place, Running};
 
-/// Runs a verb that must fail; returns what it said.
+/// Runs a verb that must fail; returns its output.
 #[track_caller]
 fn fails(place: &Place, arguments: &[&str], code: i32) -> String {
     let Output { status, stdout, stderr } = place.patterm(arguments).output().unwrap();
-    let said = String::from_utf8(stderr).unwrap();
-    assert_eq!(status.code(), Some(code), "{arguments:?}: {said}");
+    let message = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(code), "{arguments:?}: {message}");
     assert_eq!(String::from_utf8_lossy(&stdout), "", "{arguments:?}");
-    said
+    message
 }
 
 fn json_of(text: &str) -> Value {
@@ -23,7 +23,7 @@ fn json_of(text: &str) -> Value {
 }
 
 #[test]
-fn the_readmes_lines_in_a_project_with_a_dev_server() {
+fn the_readmes_commands_in_a_project_with_a_dev_server() {
     let place = Place::new();
     let write =
         |name: &str, text: &str| std::fs::write(place.path("project").join(name), text).unwrap();
@@ -50,7 +50,7 @@ fn the_readmes_lines_in_a_project_with_a_dev_server() {
     let server = Running::of(own.unwrap()["pid"].as_u64().unwrap().try_into().unwrap());
     server.signal(Signal::KILL);
     server.wait();
-    // Looked at again, nothing has happened.
+    // A second read shows no change.
     let table = place.run(&["ps"]);
     let rows: Vec<Vec<&str>> = table.lines().map(|row| row.split_whitespace().collect()).collect();
     assert_eq!(
@@ -63,7 +63,7 @@ fn the_readmes_lines_in_a_project_with_a_dev_server() {
     assert_eq!(ports(), before);
     place.run(&["wait", "p1", "tick"]);
     assert_eq!(place.run(&["stop", "dev"]), "stopped p1\n");
-    // Whoever followed its output through all this has seen the end of it.
+    // A follower of its output has seen the end of it.
     let mut followed = String::new();
     std::io::Read::read_to_string(&mut follower.stdout.take().unwrap(), &mut followed).unwrap();
     assert!(follower.wait().unwrap().success());
@@ -73,7 +73,7 @@ fn the_readmes_lines_in_a_project_with_a_dev_server() {
 }
 
 #[test]
-fn logs_say_how_much_older_output_is_gone() {
+fn logs_report_how_much_older_output_was_dropped() {
     let place = Place::new();
     place.run(&["serve", "--max-log-bytes", "1200000"]);
     place.run(&["run", "--", "sh", "-c", "echo first; seq 1 600000; echo last"]);
@@ -83,9 +83,9 @@ fn logs_say_how_much_older_output_is_gone() {
     let dropped = json_of(&call)["dropped"].as_u64().unwrap();
     assert!(dropped > 0, "{call}");
     let output = place.patterm(&["logs", "p1"]).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
     let words = format!("patterm: {dropped} bytes of output before this are lost");
-    assert!(said.starts_with(&words) && said.lines().count() == 1, "{said}");
+    assert!(message.starts_with(&words) && message.lines().count() == 1, "{message}");
     assert!(output.stdout.ends_with(b"last\n"));
     assert_eq!(json_of(&place.run(&["logs", "--json", "p1"]))["dropped"], dropped);
     place.run(&["run", "--", "cat"]);
@@ -99,7 +99,7 @@ fn every_verb_about_a_process() {
     assert_eq!(started, json!({"process_id": "p1", "name": "echo", "status": "running"}));
     place.run(&["send", "echo", "one line"]);
     assert_eq!(place.run(&["wait", "p1", "^one.*\\n?"]), "one line\n");
-    // Once by the terminal's echo, and once by the program, which may take its time.
+    // Once by the terminal's echo, and once by the program, which may be slow.
     until("echoed", || (place.run(&["logs", "p1"]).matches("one").count() == 2).then_some(()));
     place.run(&["send", "--no-enter", "ec", "two "]);
     place.run(&["send", "--paste", "p1", "pasted"]);
@@ -142,28 +142,31 @@ fn every_verb_about_a_process() {
 }
 
 #[test]
-fn what_fails_exits_1_and_says_why_and_wrong_usage_exits_2() {
+fn failures_exit_1_with_the_reason_and_wrong_usage_exits_2() {
     let place = Place::new();
     place.run(&["run", "--name", "one", "--", "cat"]);
     place.run(&["run", "--name", "once", "--", "true"]);
-    let said = fails(&place, &["status", "nobody"], 1);
-    assert_eq!(said, "patterm: there is no process `nobody`; there are p1 (one), p2 (once)\n");
-    let said = fails(&place, &["logs", "on"], 1);
-    assert_eq!(said, "patterm: `on` is ambiguous: p1 (one), p2 (once); use an id\n");
-    let said = fails(&place, &["run", "--", "no-such-program"], 1);
-    assert!(said.starts_with("patterm: there is no program `no-such-program`"), "{said}");
-    let said = fails(&place, &["wait", "one", "never", "--timeout", "0.05"], 1);
-    assert_eq!(said, "patterm: no match within 0.05 s\n");
-    let said = fails(&place, &["wait", "once", "never"], 1);
-    assert_eq!(said, "patterm: p2 ended before a line matched\n");
-    let said = fails(&place, &["wait", "one", "a(b"], 1);
-    assert!(said.contains("does not compile"), "{said}");
+    let message = fails(&place, &["status", "nobody"], 1);
+    assert_eq!(
+        message,
+        "patterm: there is no process `nobody`; the processes are p1 (one), p2 (once)\n"
+    );
+    let message = fails(&place, &["logs", "on"], 1);
+    assert_eq!(message, "patterm: `on` is ambiguous: p1 (one), p2 (once); use an id\n");
+    let message = fails(&place, &["run", "--", "no-such-program"], 1);
+    assert!(message.starts_with("patterm: there is no program `no-such-program`"), "{message}");
+    let message = fails(&place, &["wait", "one", "never", "--timeout", "0.05"], 3);
+    assert_eq!(message, "patterm: no match within 0.05 s\n");
+    let message = fails(&place, &["wait", "once", "never"], 4);
+    assert_eq!(message, "patterm: p2 ended before a line matched\n");
+    let message = fails(&place, &["wait", "one", "a(b"], 2);
+    assert!(message.contains("does not compile"), "{message}");
     assert_eq!(fails(&place, &["search", "one", "nothing"], 1), "patterm: no line matches\n");
-    let said = fails(&place, &["stop", "once"], 1);
-    assert!(said.contains("is not running"), "{said}");
+    let message = fails(&place, &["stop", "once"], 1);
+    assert!(message.contains("is not running"), "{message}");
     assert!(fails(&place, &["key", "one", "hyper+x"], 1).contains("hyper+x"));
-    let said = fails(&place, &["call", "no_such_tool"], 1);
-    assert!(said.contains("no_such_tool"), "{said}");
+    let message = fails(&place, &["call", "no_such_tool"], 1);
+    assert!(message.contains("no_such_tool"), "{message}");
     assert!(fails(&place, &["call", "whoami", "{"], 2).contains("JSON"));
     assert!(fails(&place, &["call", "whoami", "[]"], 2).contains("object"));
     for arguments in [&["run"][..], &["run", "cat"], &["status"], &["key", "one"], &["wait", "one"]]
@@ -193,7 +196,7 @@ fn following_ends_with_the_process_and_misses_nothing() {
     }
 }
 
-/// The reader of a pipe that was closed is not waited for.
+/// A verb does not wait for a pipe that was closed.
 #[test]
 fn following_ends_when_nobody_reads() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! `patterm kill` and the end of a server: programs get time to end, none survives, and what cannot be
-//! killed is named.
+//! `patterm kill` and the shutdown of a server: programs get time to exit, none survives, and those
+//! that cannot be killed are named.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -44,8 +44,8 @@ fn a_program_that_stops_its_own_init_does_not_survive_kill() {
             let place = Place::new();
             let mut tools = serve(&place);
             start_stopping(&mut tools, script);
-            let said = place.run(kill);
-            assert!(said.starts_with("ended the server of "), "{said}");
+            let error = place.run(kill);
+            assert!(error.starts_with("ended the server of "), "{error}");
             nothing_is_left(&place);
         }
     }
@@ -79,9 +79,9 @@ fn kill_continues_a_keeper_that_is_stopped() {
     nothing_is_left(&place);
 }
 
-/// A user's program that became another user's: nobody but root can kill it.
+/// A program that changed its user: only root can kill it.
 #[test]
-fn kill_says_what_it_could_not_end_and_fails() {
+fn kill_fails_and_names_what_it_could_not_end() {
     let place = Place::of_another_user();
     let raise = place.path("raise");
     std::fs::copy("/usr/bin/setpriv", &raise).unwrap();
@@ -99,16 +99,16 @@ fn kill_says_what_it_could_not_end_and_fails() {
         };
         programs(&place, "sleep").into_iter().find(|pid| owner(pid).is_ok_and(|uid| uid == 0))
     });
-    let said = failing_kill(&place, &["kill", "--grace", "0.1"]);
-    assert!(said.contains("could not be killed"), "{said}");
-    assert!(said.contains(&format!("sleep (pid {sleep})")), "{said}");
+    let error = failing_kill(&place, &["kill", "--grace", "0.1"]);
+    assert!(error.contains("could not be killed"), "{error}");
+    assert!(error.contains(&format!("sleep (pid {sleep})")), "{error}");
     assert!(alive(sleep));
     let left = Running::of(sleep);
     left.signal(Signal::KILL);
     left.wait();
 }
 
-/// Writes a file when it is asked to end.
+/// Writes a file on SIGTERM.
 const POLITE: &str =
     "trap 'echo asked > ended; exit 0' TERM; echo up; while :; do sleep 0.01; done";
 
@@ -117,7 +117,7 @@ fn was_asked(place: &Place) -> bool {
 }
 
 #[test]
-fn kill_gives_programs_time_to_end() {
+fn kill_gives_programs_time_to_exit() {
     let place = Place::new();
     let mut tools = serve(&place);
     let id = tools.sh(POLITE);
@@ -140,7 +140,7 @@ fn a_server_that_gets_sigterm_gives_programs_time_to_end() {
 }
 
 #[test]
-fn kill_now_gives_no_time() {
+fn kill_now_does_not_wait() {
     let place = Place::new();
     let mut tools = serve(&place);
     let id = tools.sh(POLITE);
@@ -150,9 +150,9 @@ fn kill_now_gives_no_time() {
     nothing_is_left(&place);
 }
 
-/// An interactive shell ignores SIGTERM, and what it runs is in a process group of its own.
+/// An interactive shell ignores SIGTERM, and its jobs are in their own process groups.
 #[test]
-fn a_server_that_was_started_from_a_shell_is_asked_to_end_too() {
+fn a_server_that_was_started_from_a_shell_is_terminated_too() {
     let place = Place::new();
     let mut tools = serve(&place);
     let shell = id_of(&tools.ok("spawn_process", json!({"argv": ["bash", "--norc", "-i"]})));
@@ -165,7 +165,7 @@ fn a_server_that_was_started_from_a_shell_is_asked_to_end_too() {
 }
 
 #[test]
-fn a_suspended_program_is_asked_to_end_too() {
+fn a_suspended_program_is_terminated_too() {
     let place = Place::new();
     let mut tools = serve(&place);
     let id = tools.sh(POLITE);
@@ -179,7 +179,7 @@ fn a_suspended_program_is_asked_to_end_too() {
 }
 
 #[test]
-fn kill_kills_after_the_grace_time_and_says_what_it_waits_for() {
+fn kill_kills_after_the_grace_time_and_names_what_it_waits_for() {
     let mut place = Place::new();
     place.set("XDG_CONFIG_HOME", place.path("home"));
     std::fs::create_dir(place.path("home/patterm")).unwrap();
@@ -191,14 +191,14 @@ fn kill_kills_after_the_grace_time_and_says_what_it_waits_for() {
     let id = id_of(&tools.ok("spawn_process", arguments));
     tools.wait(&id, "up");
     let output = place.patterm(&["kill"]).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{said}");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{error}");
     let expected = format!("waiting for {id} (stubborn) to end; after 2s they are killed");
-    assert!(said.contains(&expected), "{said}");
+    assert!(error.contains(&expected), "{error}");
     nothing_is_left(&place);
 }
 
-/// Ends by itself when a file is there, and not before.
+/// Exits by itself once a file exists, and not before.
 const UNTIL_RELEASED: &str = "trap '' HUP TERM; echo up; until [ -e release ]; do sleep 0.01; done";
 
 #[test]
@@ -210,8 +210,8 @@ fn kill_ends_the_programs_of_a_server_that_dies_during_the_grace_time() {
     tools.wait(&id, "up");
     let mut kill = place.patterm(&["kill", "--grace", "3600"]);
     let mut kill = kill.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = BufReader::new(kill.stderr.take().unwrap()).lines();
-    let mut next = || said.next().expect("kill goes on").unwrap();
+    let mut error = BufReader::new(kill.stderr.take().unwrap()).lines();
+    let mut next = || error.next().expect("kill goes on").unwrap();
     let waiting = format!("patterm: waiting for {id} (sh) to end");
     let line = next();
     assert!(line.starts_with(&waiting), "{line}");
@@ -247,9 +247,9 @@ fn kill_ends_the_programs_of_a_server_that_dies_before_it_answers() {
     });
     server.kill();
     let output = kill.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
+    let error = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.starts_with("ended the server of "), "{said}");
+    assert!(error.starts_with("ended the server of "), "{error}");
     nothing_is_left(&place);
 }
 
@@ -261,8 +261,8 @@ fn kill_all_ends_every_project_and_gives_its_programs_time() {
     place.run(&["wait", id.trim(), "up"]);
     let in_other = place.patterm(&["run", "--", "cat"]).current_dir(&other).output().unwrap();
     assert!(in_other.status.success(), "{in_other:?}");
-    let said = place.run(&["kill", "--all"]);
-    assert_eq!(said.matches("ended the server of ").count(), 2, "{said}");
+    let error = place.run(&["kill", "--all"]);
+    assert_eq!(error.matches("ended the server of ").count(), 2, "{error}");
     assert!(was_asked(&place));
     nothing_is_left(&place);
     assert_eq!(running_in(&other), Vec::<u32>::new());

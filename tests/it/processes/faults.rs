@@ -1,5 +1,5 @@
-//! Faults: cycles without a trace, and machines that have run out of something. An error says so
-//! at once, and service goes on when there is more.
+//! Faults: repeated cycles without leftovers, and machines that have run out of something. An error
+//! reports it at once, and service continues when there is room again.
 
 use std::path::Path;
 use std::process::Command;
@@ -41,13 +41,13 @@ fn many_processes_come_and_go_without_a_trace() {
         tools.wait(&id, "up");
         assert_eq!(tools.close(&id), [id]);
     };
-    // The first ones bring up threads that stay, and fill what is kept for the next ones.
+    // The first ones start threads that stay, and fill caches.
     cycle();
     let both = [ProcessStats::of(server.pid()), ProcessStats::of(keeper(&place))];
     let at_rest = Baseline::of_each_after(&both, || (0..50).for_each(|_| cycle()));
     let times = if long() { 100_000 } else { 2_000 };
     (0..times).for_each(|_| cycle());
-    // Idle threads of a pool end by themselves, and inits as soon as they are let go.
+    // Idle pool threads end by themselves, and inits as soon as they are released.
     until("as before", || {
         at_rest.iter().all(|process| process.more_of_anything().is_none()).then_some(())
     });
@@ -56,7 +56,7 @@ fn many_processes_come_and_go_without_a_trace() {
     assert_eq!(std::fs::read_dir(place.state().file("output")).unwrap().count(), 0);
 }
 
-/// Starts processes until it is refused; returns them and the refusal.
+/// Starts processes until one is refused; returns them and the refusal.
 fn fill(
     tools: &mut ToolClient,
     most: usize,
@@ -71,9 +71,9 @@ fn fill(
     }
 }
 
-/// After the refusal: nothing is left of what was refused, the others live, and one less makes
-/// room for one more.
-fn check_goes_on(tools: &mut ToolClient, mut ids: Vec<String>) {
+/// After the refusal: nothing is left of the refused process, the others live, and closing one
+/// makes room for another.
+fn check_service_continues(tools: &mut ToolClient, mut ids: Vec<String>) {
     assert_eq!(tools.ids(), ids);
     for id in &ids {
         tools.line(id, "still here");
@@ -89,10 +89,10 @@ fn check_goes_on(tools: &mut ToolClient, mut ids: Vec<String>) {
     }
 }
 
-/// A shell's usual limit is too low for many panes: it is raised where the person may raise it, and
-/// programs find what they would find without patterm.
+/// A shell's usual limit is too low for many panes: it is raised as far as the user may, and
+/// programs get the limit that they would have without patterm.
 #[test]
-fn the_usual_limit_of_descriptors_is_for_programs_only() {
+fn the_usual_limit_of_descriptors_applies_to_programs_only() {
     let place = Place::new();
     let mut entry = serve_limited(&place, "-Sn 100");
     for _ in 0..2 {
@@ -126,7 +126,7 @@ fn no_descriptor_left_in_the_server() {
     let (ids, refusal) = fill(&mut tools, 60);
     assert!(ids.len() >= 3, "{ids:?}");
     assert!(["limit", "unavailable"].contains(&&*refusal.kind), "{refusal:?}");
-    check_goes_on(&mut tools, ids);
+    check_service_continues(&mut tools, ids);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn no_descriptor_left_in_the_keeper() {
     ids.insert(0, "p1".into());
     assert_eq!(refusal.kind, "limit", "{refusal:?}");
     assert!(refusal.message.contains("cannot"), "{refusal:?}");
-    check_goes_on(&mut tools, ids);
+    check_service_continues(&mut tools, ids);
 }
 
 fn set_limit(pid: u32, limit: &str) {
@@ -152,7 +152,7 @@ fn set_limit(pid: u32, limit: &str) {
 #[test]
 fn no_process_left_to_fork() {
     let place = Place::of_another_user();
-    // Of this user there are the server's threads, the keeper, two for each pane.
+    // This user has the server's threads, the keeper, and two processes per pane.
     let mut command = place.command(Path::new("prlimit"));
     let entry = start(command.arg("--nproc=30").arg(place.binary()).args(["serve", "--json"]));
     let mut tools = place.user().unwrap().does(|| ToolClient::at(&entry.socket));
@@ -160,15 +160,15 @@ fn no_process_left_to_fork() {
     assert!(ids.len() > 5, "{ids:?}");
     assert_eq!(refusal.kind, "limit", "{refusal:?}");
     assert!(refusal.message.contains("start a process"), "{refusal:?}");
-    check_goes_on(&mut tools, ids);
+    check_service_continues(&mut tools, ids);
 }
 
-/// The kernel's ceiling for terminals, put back when this goes. It is of the whole machine: a
-/// place of its own where only this test sees it is made by `unshare` below.
+/// The kernel's limit of terminals, restored on drop. It applies to the whole machine: `unshare`
+/// below creates a namespace that only this test sees.
 #[test]
 fn no_terminal_left() {
     let place = Place::new();
-    // A mount of its own, visible to what is started in it, with room for few terminals.
+    // A private mount, visible to its child processes, with room for few terminals.
     let script = "mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,max=5 devpts /dev/pts \
         && mount --bind /dev/pts/ptmx /dev/ptmx && exec \"$0\" serve --json";
     let mut command = place.command(Path::new("unshare"));
@@ -178,5 +178,5 @@ fn no_terminal_left() {
     assert_eq!(ids.len(), 5);
     assert_eq!(refusal.kind, "limit", "{refusal:?}");
     assert!(refusal.message.contains("terminal"), "{refusal:?}");
-    check_goes_on(&mut tools, ids);
+    check_service_continues(&mut tools, ids);
 }

@@ -1,5 +1,5 @@
-//! A full disk: terminals stay alive, everybody hears of it, what cannot be recorded is refused, and what
-//! is in the way can be removed.
+//! A full disk: terminals stay alive, everyone is told, actions that cannot be recorded are
+//! refused, and space can be freed.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::agents::fake;
 use crate::support::tool_client::{ToolClient, id_of, until};
 use crate::support::{Place, Running};
 
-/// A small disk, gone with this value.
+/// A small disk, removed on drop.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -22,7 +22,7 @@ impl SmallDisk {
         Self(path)
     }
 
-    /// Takes all that is left; gone with the file.
+    /// Fills the disk until the file is removed.
     fn fill(&self) -> PathBuf {
         let path = self.0.join("ballast");
         let mut file = std::fs::File::create(&path).unwrap();
@@ -34,7 +34,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Whoever had files there is gone, or about to be.
+        // Processes with files there are gone, or about to be.
         let _ = unmount(&self.0, UnmountFlags::DETACH);
     }
 }
@@ -46,7 +46,7 @@ fn counted(most: usize) -> String {
     (1..=most).map(|n| format!("{n}\r\n")).chain([format!("end {most}\r\n")]).collect()
 }
 
-/// What is kept of a process's output: where it begins, and all of it.
+/// The output of a process that is still in its log: where it begins, and its text.
 #[track_caller]
 fn kept(tools: &mut ToolClient, id: &str) -> (u64, String) {
     let (mut since, mut first, mut text) = (0, None, String::new());
@@ -54,7 +54,7 @@ fn kept(tools: &mut ToolClient, id: &str) -> (u64, String) {
         let arguments = json!({"process_id": id, "since_offset": since, "max_bytes": 1 << 20});
         let answer = tools.ok("get_process_raw_output", arguments);
         let (offset, next) = (answer["offset"].as_u64(), answer["next_offset"].as_u64().unwrap());
-        // What is gone is told, once, at the beginning.
+        // The loss is reported once, at the beginning.
         assert_eq!(answer["dropped"].as_u64().unwrap_or(0), offset.unwrap() - since, "{since}");
         assert!(first.is_none() || offset == Some(since));
         first = first.or(offset);
@@ -76,7 +76,7 @@ fn kill(pid: u32) {
     process.wait();
 }
 
-/// What doctor says that is broken: the check and the words.
+/// The findings of doctor: the check and its text.
 fn broken(place: &Place) -> Vec<(String, String)> {
     let output = place.patterm(&["doctor", "--json"]).output().unwrap();
     let findings: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
@@ -87,7 +87,7 @@ fn broken(place: &Place) -> Vec<(String, String)> {
 
 /// A pane whose log is a single file has its newest output, and one with several loses its oldest file.
 #[test]
-fn terminals_stay_alive_on_a_full_disk_and_everybody_hears_of_it() {
+fn terminals_stay_alive_on_a_full_disk_and_everyone_is_told() {
     let place = Place::new();
     let disk = SmallDisk::at(place.path("state"), 8 << 20);
     let entry = start(&mut place.patterm(&["serve", "--json"]));
@@ -105,7 +105,7 @@ fn terminals_stay_alive_on_a_full_disk_and_everybody_hears_of_it() {
     tools.wait(&single, "^end 100001$");
     tools.line(&several, "300000");
     tools.wait(&several, "^end 300000$");
-    // All that is kept is in one piece, and no offset is missing.
+    // The rest is contiguous, and no offset is missing.
     let all = format!("up\r\n{}", counted(100_001));
     let (from, text) = kept(&mut tools, &single);
     assert!(from > 0 && all.ends_with(&text), "from {from}");
@@ -115,10 +115,10 @@ fn terminals_stay_alive_on_a_full_disk_and_everybody_hears_of_it() {
     assert!(from > 0 && all.ends_with(&text), "from {from}");
     assert_eq!(from + text.len() as u64, all.len() as u64);
     assert!(text.len() > 300_000, "only its oldest file went: {}", text.len());
-    // It is told, in red where that can be.
+    // It is reported, in red if colours are available.
     for id in [&single, &several] {
-        let told = problem(&mut tools, id).unwrap();
-        assert!(told.contains("the disk is full"), "{told}");
+        let problem_text = problem(&mut tools, id).unwrap();
+        assert!(problem_text.contains("the disk is full"), "{problem_text}");
     }
     assert_eq!(problem(&mut tools, &shell), None, "it has lost nothing");
     assert!(place.run(&["ps"]).contains(&format!("{single}: the disk is full")));
@@ -131,7 +131,7 @@ fn terminals_stay_alive_on_a_full_disk_and_everybody_hears_of_it() {
     for check in ["state folder", "output"] {
         assert!(found.iter().any(|(what, _)| what == check), "{check}: {found:?}");
     }
-    // And it is over as soon as there is room, though nobody prints anything.
+    // It ends as soon as there is room, even if nothing is printed.
     std::fs::remove_file(ballast).unwrap();
     for id in [&single, &several] {
         until("there is room", || problem(&mut tools, id).is_none().then_some(()));
@@ -151,7 +151,7 @@ fn terminals_stay_alive_on_a_full_disk_and_everybody_hears_of_it() {
 }
 
 #[test]
-fn what_cannot_be_recorded_on_a_full_disk_is_refused_and_what_happened_is_recorded() {
+fn on_a_full_disk_new_work_is_refused_and_what_happened_is_recorded() {
     let mut place = Place::new();
     fake::settle(&mut place, "");
     let disk = SmallDisk::at(place.path("state"), 8 << 20);
@@ -163,7 +163,7 @@ fn what_cannot_be_recorded_on_a_full_disk_is_refused_and_what_happened_is_record
     tools.wait(&ends, "up");
     let timer = |body: &str| json!({"seconds": 86_400, "body": body, "owner_process_id": stays});
     let cancelled = tools.ok("timer_set", timer("first"))["timer_id"].clone();
-    tools.ok("scratchpad_write", json!({"name": "plan", "content": "as it was"}));
+    tools.ok("scratchpad_write", json!({"name": "plan", "content": "unchanged"}));
     let unwanted = json!({"name": "unwanted", "content": "to be deleted"});
     let unwanted = tools.ok("scratchpad_write", unwanted)["revision"].clone();
     let ballast = disk.fill();
@@ -180,7 +180,7 @@ fn what_cannot_be_recorded_on_a_full_disk_is_refused_and_what_happened_is_record
         assert!(message.contains("No space left"), "{tool}: {message}");
     }
     assert_eq!(tools.ids(), [&*agent, &*stays, &*goes, &*ends], "no entry is left behind");
-    // What happens, and what makes things fewer, is written in the room that is kept for it.
+    // Events and removals are recorded in the reserve.
     for n in 0..20 {
         tools.ok("rename_process", json!({"process_id": stays, "name": format!("name {n}")}));
     }
@@ -191,7 +191,7 @@ fn what_cannot_be_recorded_on_a_full_disk_is_refused_and_what_happened_is_record
     let unwanted = json!({"name": "unwanted", "expected_revision": unwanted});
     tools.ok("scratchpad_delete", unwanted);
     assert_eq!(tools.close(&goes), [&*goes]);
-    // The room that the closed one had is taken as well.
+    // The space of the closed process is filled as well.
     let more = disk.0.join("more");
     let mut file = std::fs::File::create(&more).unwrap();
     while std::io::Write::write_all(&mut file, &[0; 4096]).is_ok() {}
@@ -203,11 +203,11 @@ fn what_cannot_be_recorded_on_a_full_disk_is_refused_and_what_happened_is_record
     assert_eq!(tools.status(&ends)["exit"], json!({"code": 4}));
     assert_eq!(tools.status(&stays)["name"], "still there");
     assert_eq!(tools.ok("timer_list", json!({}))["timers"], json!([]));
-    assert_eq!(tools.ok("scratchpad_read", json!({"name": "plan"}))["content"], "as it was");
+    assert_eq!(tools.ok("scratchpad_read", json!({"name": "plan"}))["content"], "unchanged");
     tools.refused("not_found", "scratchpad_read", json!({"name": "unwanted"}));
     tools.line(&stays, "goes on");
     tools.wait(&stays, "goes on");
-    // With room again all of it can be done.
+    // With free space, everything works again.
     std::fs::remove_file(ballast).unwrap();
     tools.ok("timer_set", timer("second"));
     tools.ok("scratchpad_write", json!({"name": "other", "content": long}));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::tool_client::{alive, id_of, tools, until};
 
 #[test]
-fn a_command_runs_with_what_was_asked() {
+fn a_command_runs_as_requested() {
     let (place, _server, mut tools) = tools();
     std::fs::create_dir(place.path("project/sub")).unwrap();
     let started = tools.ok(
@@ -54,7 +54,7 @@ fn a_command_line_goes_through_a_shell() {
 }
 
 #[test]
-fn what_cannot_be_started_leaves_no_entry() {
+fn a_failed_start_leaves_no_entry() {
     let (place, _server, mut tools) = tools();
     std::fs::write(place.path("project/text"), "text").unwrap();
     for (arguments, names) in [
@@ -62,7 +62,7 @@ fn what_cannot_be_started_leaves_no_entry() {
         (json!({"argv": ["./text"]}), "cannot be executed"),
         (json!({"argv": []}), "argv"),
         (json!({"argv": [""]}), "argv"),
-        (json!({"argv": ["true", "a\u{0}b"]}), "zero byte"),
+        (json!({"argv": ["true", "a\u{0}b"]}), "NUL byte"),
         (json!({"argv": ["true"], "working_dir": "missing"}), "missing"),
         (json!({"argv": ["true"], "working_dir": "text"}), "not a folder"),
         (json!({"preset": "dev"}), "`dev`"),
@@ -80,7 +80,7 @@ fn what_cannot_be_started_leaves_no_entry() {
         assert_eq!(tools.ids(), Vec::<String>::new(), "{arguments}");
     }
     assert!(std::fs::read_dir(place.state().file("output")).map_or(0, Iterator::count) == 0);
-    // An id is never used again, even that of an entry that nobody saw.
+    // An id is never reused, even that of an entry that nobody saw.
     assert_ne!(tools.run(&["true"]), "p1");
 }
 
@@ -98,10 +98,17 @@ fn a_name_that_is_taken_gets_a_number() {
     assert_eq!(tools.status("p1")["name"], "log");
     tools.refused("invalid_argument", "rename_process", renamed("\u{1b}[31m"));
     tools.refused("invalid_argument", "rename_process", json!({"process_id": "p1"}));
+    // A name that looks like an id would be mistaken for one.
+    for name in ["p7", " p1 ", "P22"] {
+        tools.refused("invalid_argument", "rename_process", renamed(name));
+        let spawn = json!({"argv": ["cat"], "name": name});
+        tools.refused("invalid_argument", "spawn_process", spawn);
+    }
+    assert_eq!(tools.ok("rename_process", renamed("p7a")), json!({"name": "p7a"}));
 }
 
 #[test]
-fn stopped_and_started_again_in_the_same_entry() {
+fn a_process_is_stopped_and_started_again_in_the_same_entry() {
     let (_place, _server, mut tools) = tools();
     let id = tools.sh("trap 'echo bye; exit 3' TERM; echo life; read x");
     tools.wait(&id, "life");
@@ -129,7 +136,7 @@ fn stopped_and_started_again_in_the_same_entry() {
 }
 
 #[test]
-fn restarted_whether_it_runs_or_not() {
+fn a_process_is_restarted_whether_it_runs_or_not() {
     let (_place, _server, mut tools) = tools();
     let id = tools.sh("echo up $$; exec sleep 1000");
     tools.wait(&id, "up");
@@ -145,7 +152,7 @@ fn restarted_whether_it_runs_or_not() {
     assert_eq!(tools.ok("restart_process", json!({"process_id": id}))["status"], "running");
 }
 
-/// Two callers start one process: it gets one life, and one of them is told.
+/// Two callers start one process: it gets one run, and one caller is told so.
 #[test]
 fn two_starts_at_once_are_one() {
     let (_place, server, mut tools) = tools();
@@ -158,7 +165,7 @@ fn two_starts_at_once_are_one() {
         tools.ask("start_process", one.clone());
         tools.ask("start_process", one.clone());
         other.ask("start_process", one);
-        let answers = [tools.hear(), tools.hear(), other.hear()];
+        let answers = [tools.receive(), tools.receive(), other.receive()];
         let started = answers.iter().filter(|answer| answer.is_ok()).count();
         tools.ended(&id);
         // One may have ended before the next began.
@@ -170,7 +177,7 @@ fn two_starts_at_once_are_one() {
 }
 
 #[test]
-fn closing_removes_everything_that_ever_belonged_to_it() {
+fn closing_removes_everything_that_belonged_to_the_process() {
     let (place, _server, mut tools) = tools();
     let script = "setsid sh -c 'echo daemon $$ .; exec sleep 1000' & sleep 0.05; exit 0";
     let id = tools.sh(script);
@@ -226,7 +233,7 @@ fn selecting_changes_nothing_about_the_process() {
 }
 
 #[test]
-fn there_is_a_ceiling_on_processes() {
+fn the_number_of_processes_is_limited() {
     let place = crate::support::Place::new();
     let limits = patterm_store::limits::Limits { processes: 2, ..Default::default() };
     let server = place.serve_with(limits);

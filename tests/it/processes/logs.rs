@@ -1,5 +1,5 @@
-//! Logs that somebody damages, removes or makes unreadable: that costs a process its output, and nobody
-//! anything else.
+//! Logs that are damaged, removed or unreadable: that costs the process its output, and nothing
+//! else.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use super::survival::{desk_of, kill};
 use crate::support::Place;
 use crate::support::tool_client::ToolClient;
 
-/// Prints enough for several files of a log, and then what is typed.
+/// Prints enough for several log files, and then its input.
 const LOUD: &str = "stty -echo; seq 1 100000; echo done; exec cat";
 
 fn folder(place: &Place, id: &str) -> PathBuf {
@@ -35,9 +35,9 @@ fn offset(tools: &mut ToolClient, id: &str) -> u64 {
     tools.status(id)["output_offset"].as_u64().unwrap()
 }
 
-/// What is typed into a process is printed by it, seen by who waits for it, and kept.
+/// Checks that input to a process is echoed, found by a waiter, and logged.
 #[track_caller]
-fn check_goes_on(tools: &mut ToolClient, id: &str, word: &str) {
+fn check_pane_works(tools: &mut ToolClient, id: &str, word: &str) {
     let before = offset(tools, id);
     tools.line(id, word);
     tools.wait(id, word);
@@ -48,7 +48,7 @@ fn check_goes_on(tools: &mut ToolClient, id: &str, word: &str) {
 }
 
 #[test]
-fn a_truncated_log_segment_costs_that_pane_its_log_and_nobody_anything() {
+fn a_truncated_log_segment_costs_only_that_pane_its_log() {
     let place = Place::new();
     let (mut tools, server) = desk_of(&place);
     let loud = tools.sh(LOUD);
@@ -57,11 +57,11 @@ fn a_truncated_log_segment_costs_that_pane_its_log_and_nobody_anything() {
     let (rows, before) = (tools.rows(&loud), offset(&mut tools, &loud));
     let all = files(&place, &loud);
     assert!(all.len() >= 3, "{all:?}");
-    // One to nothing, one in its middle, the one that is written to its first page.
+    // One truncated to zero, one to half, the current one to its first page.
     for (file, bytes) in all.iter().zip([0, 100_000, 4_096]) {
         std::fs::File::options().write(true).open(file).unwrap().set_len(bytes).unwrap();
     }
-    // Every way to look at it meets what is gone.
+    // Every way to read it encounters the loss.
     let search = json!({"process_id": loud, "pattern": "99", "kind": "raw"});
     let found = tools.ok("search_output", search.clone());
     for found in found["matches"].as_array().unwrap() {
@@ -76,24 +76,24 @@ fn a_truncated_log_segment_costs_that_pane_its_log_and_nobody_anything() {
         since = next;
     }
     assert_eq!(since, before);
-    assert!(lost > 300_000, "what is gone is told: {lost}");
+    assert!(lost > 300_000, "the lost output is reported: {lost}");
     assert_eq!(tools.ok("search_output", search)["matches"], json!([]), "nothing of it is left");
     tools.ok("get_process_output", json!({"process_id": loud, "mode": "stream"}));
-    assert_eq!(tools.rows(&loud), rows, "its screen is as it was");
-    check_goes_on(&mut tools, &loud, "further");
-    check_goes_on(&mut tools, &other, "as ever");
+    assert_eq!(tools.rows(&loud), rows, "its screen is unchanged");
+    check_pane_works(&mut tools, &loud, "further");
+    check_pane_works(&mut tools, &other, "as ever");
     // The next server finds what is left.
     let before = offset(&mut tools, &loud);
     kill(&server);
     let (mut tools, _server) = desk_of(&place);
     assert!(offset(&mut tools, &loud) >= before, "offsets never go back");
-    check_goes_on(&mut tools, &loud, "once more");
-    check_goes_on(&mut tools, &other, "and again");
+    check_pane_works(&mut tools, &loud, "once more");
+    check_pane_works(&mut tools, &other, "and again");
     place.run(&["kill"]);
 }
 
 #[test]
-fn a_removed_log_segment_costs_that_pane_its_log_and_nobody_anything() {
+fn a_removed_log_segment_costs_only_that_pane_its_log() {
     let place = Place::new();
     let (mut tools, mut server) = desk_of(&place);
     let [newest, all] = [LOUD, LOUD].map(|script| tools.sh(script));
@@ -105,7 +105,7 @@ fn a_removed_log_segment_costs_that_pane_its_log_and_nobody_anything() {
     for word in ["first", "second"] {
         let mut ends = Vec::new();
         for id in [&newest, &all, &other] {
-            check_goes_on(&mut tools, id, word);
+            check_pane_works(&mut tools, id, word);
             ends.push(offset(&mut tools, id));
         }
         kill(&server);
@@ -114,18 +114,18 @@ fn a_removed_log_segment_costs_that_pane_its_log_and_nobody_anything() {
             assert!(offset(&mut tools, id) >= end, "the offsets of {id} never go back");
         }
     }
-    // More than a file's worth: the next ones are made, with the folder.
+    // More than one file's worth: the next files are created, with the folder.
     tools.line(&all, &"x".repeat(2_000));
     for id in [&newest, &all, &other] {
-        check_goes_on(&mut tools, id, "third");
+        check_pane_works(&mut tools, id, "third");
     }
     assert!(!files(&place, &all).is_empty());
     place.run(&["kill"]);
 }
 
-/// Permissions do not keep root out, so this is a place of another user.
+/// Permissions do not restrict root, so this is a place of another user.
 #[test]
-fn a_log_folder_that_cannot_be_written_costs_the_oldest_output_and_the_pane_lives_on() {
+fn a_log_folder_that_cannot_be_written_costs_the_oldest_output_and_the_pane_survives() {
     let place = Place::of_another_user();
     let user = place.user().unwrap();
     let (mut tools, _server) = user.does(|| desk_of(&place));
@@ -139,7 +139,7 @@ fn a_log_folder_that_cannot_be_written_costs_the_oldest_output_and_the_pane_live
         std::fs::set_permissions(folder(&place, &id), Permissions::from_mode(mode)).unwrap();
     };
     set_mode(0o500);
-    // More than the newest file has room for, and less than that with the two oldest.
+    // More than fits into the newest file, and less than with the two oldest.
     tools.line(&id, "110000");
     tools.wait(&id, "^end 110000$");
     let problem = tools.status(&id)["output_problem"].as_str().unwrap().to_owned();
@@ -157,9 +157,9 @@ fn a_log_folder_that_cannot_be_written_costs_the_oldest_output_and_the_pane_live
     user.does(|| place.run(&["kill"]));
 }
 
-/// Nobody but root is kept out by permissions, so this is a place of another user.
+/// Permissions do not restrict root, so this is a place of another user.
 #[test]
-fn a_live_pane_whose_log_cannot_be_opened_lives_on() {
+fn a_live_pane_whose_log_cannot_be_opened_survives() {
     let place = Place::of_another_user();
     let user = place.user().unwrap();
     let (mut tools, server) = user.does(|| desk_of(&place));
@@ -182,8 +182,8 @@ fn a_live_pane_whose_log_cannot_be_opened_lives_on() {
         let status = tools.status(id);
         assert_eq!((&status["status"], &status["pid"]), (&json!("running"), pid));
     }
-    check_goes_on(&mut tools, &damaged, "alive");
-    // Without a log it lives, and what it prints is counted.
+    check_pane_works(&mut tools, &damaged, "alive");
+    // It lives without a log, and its output is counted.
     tools.line(&shut, "nobody sees this");
     crate::support::tool_client::until("it is counted", || {
         (offset(&mut tools, &shut) > before).then_some(())
@@ -191,11 +191,11 @@ fn a_live_pane_whose_log_cannot_be_opened_lives_on() {
     let gone = raw(&mut tools, &shut, before);
     assert_eq!(gone["text"], "");
     assert_eq!(gone["dropped"], gone["next_offset"].as_u64().unwrap() - before);
-    // It is tried again by itself.
+    // patterm retries by itself.
     set_mode(0o700);
     crate::support::tool_client::until("it is opened", || {
         (raw(&mut tools, &shut, 0).get("dropped").is_none()).then_some(())
     });
-    check_goes_on(&mut tools, &shut, "everybody sees this");
+    check_pane_works(&mut tools, &shut, "everybody sees this");
     user.does(|| place.run(&["kill"]));
 }

@@ -1,11 +1,11 @@
-//! Who may do what: agents act on themselves and on what stands below them.
+//! Permissions: agents act on themselves and on their descendants.
 
 use serde_json::json;
 
 use crate::support::tool_client::{ToolClient, id_of, tools};
 
 #[test]
-fn what_an_agent_spawns_stands_below_it() {
+fn processes_that_an_agent_spawns_are_below_it() {
     let (_place, server, mut person) = tools();
     let (lead, token) = server.agent("lead", None);
     let mut agent = ToolClient::of_agent(&server, &token);
@@ -15,12 +15,12 @@ fn what_an_agent_spawns_stands_below_it() {
     assert_eq!(
         person.status("p3").get("parent_id"),
         None,
-        "an external caller's stands at the top"
+        "an external caller's process is at the top level"
     );
 }
 
 #[test]
-fn an_agent_acts_on_itself_and_what_is_below_it_only() {
+fn an_agent_acts_only_on_itself_and_its_descendants() {
     let (_place, server, mut person) = tools();
     let (lead, lead_token) = server.agent("lead", None);
     let (_sub, sub_token) = server.agent("sub", Some(&lead.id));
@@ -42,7 +42,7 @@ fn an_agent_acts_on_itself_and_what_is_below_it_only() {
             arguments["process_id"] = json!(target);
             sub.refused("not_owner", tool, arguments);
         }
-        // Anyone reads everything, and may bring it to the front.
+        // Everyone may read everything, and select it.
         for tool in [
             "get_process_status",
             "get_process_output",
@@ -62,7 +62,7 @@ fn an_agent_acts_on_itself_and_what_is_below_it_only() {
 }
 
 #[test]
-fn closing_an_agent_closes_those_below_it_youngest_first() {
+fn closing_an_agent_closes_its_descendants_youngest_first() {
     let (_place, server, mut tools) = tools();
     let (lead, token) = server.agent("lead", None);
     let (sub, sub_token) = server.agent("sub", Some(&lead.id));

@@ -57,11 +57,11 @@ fn printed_and_listening_printed_and_not_listening_and_never_printed() {
     tools.line(&id, "");
     tools.ended(&id);
     let left = ports(&mut tools, &id);
-    assert_eq!(left, expected(false)[..2], "what it printed stays");
+    assert_eq!(left, expected(false)[..2], "printed ports stay");
 }
 
 #[test]
-fn a_listener_that_a_child_of_the_process_has_counts() {
+fn a_listener_of_a_child_process_counts() {
     let (_place, _server, mut tools) = tools();
     let script = "require('http').createServer().listen(0, '127.0.0.1', function () {
         console.log('on 127.0.0.1:' + this.address().port) })";
@@ -77,7 +77,7 @@ fn a_listener_that_a_child_of_the_process_has_counts() {
     );
 }
 
-/// A program prints an address in two writes, and somebody looks in between.
+/// A program prints an address in two writes, and somebody checks in between.
 #[test]
 fn half_an_address_is_not_remembered() {
     let (_place, _server, mut tools) = tools();
@@ -91,9 +91,9 @@ fn half_an_address_is_not_remembered() {
     assert_eq!(urls, ["http://localhost:5173/"]);
 }
 
-/// More output than is looked at in one go stands before the address.
+/// There is more output before the address than is searched at once.
 #[test]
-fn an_address_behind_much_output_is_found() {
+fn an_address_after_much_output_is_found() {
     let (_place, _server, mut tools) = tools();
     let late = "yes 12:30 | head -c 20000000; echo up at http://localhost:5173/; exec cat";
     let id = tools.sh(late);

@@ -12,7 +12,7 @@ fn start(tools: &mut ToolClient, argv: &[&str]) -> String {
     id_of(&tools.ok("spawn_process", json!({"argv": argv, "env": env})))
 }
 
-/// Closes a process; nothing of it is left.
+/// Closes a process and checks that nothing is left of it.
 fn close(tools: &mut ToolClient, id: &str) {
     let pid = tools.status(id)["pid"].as_u64();
     assert_eq!(tools.close(id), [id]);
@@ -83,7 +83,7 @@ fn less() {
 fn tmux() {
     let (place, _server, mut tools) = tools();
     let (socket, settings) = (place.path("tmux"), place.path("tmux.conf"));
-    // Keys that come within a millisecond of each other would count as pasted, and bind nothing.
+    // Keys within a millisecond of each other would count as a paste, and trigger no binding.
     std::fs::write(&settings, "set -g assume-paste-time 0\n").unwrap();
     let (settings, path) = (settings.to_str().unwrap(), socket.to_str().unwrap());
     let argv = ["tmux", "-f", settings, "-S", path, "new-session", "-s", "work"];
@@ -96,7 +96,7 @@ fn tmux() {
     tools.wait(&id, "│");
     tools.line(&id, "echo panes $(tmux list-panes | wc -l)");
     tools.wait(&id, "panes 2");
-    // The tmux server is a daemon of its own; it goes with the process that started it.
+    // The tmux server is a daemon; it ends with the process that started it.
     let server: u32 = std::fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -145,7 +145,7 @@ fn a_node_dev_server() {
 
 #[test]
 fn a_python_repl() {
-    // What is typed while Python evaluates goes through the terminal's own line editing: a Ctrl-D is lost.
+    // Input while Python evaluates goes through the terminal's line editing: a Ctrl-D is lost.
     const PROMPT: &str = "^>>> ?$";
     let (_place, _server, mut tools) = tools();
     let id = start(&mut tools, &["python3", "-q"]);

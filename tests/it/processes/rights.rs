@@ -1,5 +1,5 @@
-//! Whose doing it is what somebody in a pane does: the kernel says in which one he runs, and nothing he
-//! says of himself makes him more than its owner.
+//! Whose rights a caller in a pane has: the kernel shows in which pane it runs, and no claim of its
+//! own gives it more rights than the pane's owner has.
 
 use patterm_host::Project;
 use patterm_wire::Method;
@@ -16,12 +16,12 @@ struct Team {
     server: Spawned,
     lead: String,
     lead_token: String,
-    /// Of another agent, which is not below the first.
+    /// The token of another agent, which is not below the first.
     mate: String,
     mate_token: String,
     agent: ToolClient,
     person: ToolClient,
-    /// A person's pane, which repeats what is typed into it.
+    /// A person's pane, which echoes its input.
     persons: String,
 }
 
@@ -42,7 +42,7 @@ impl Team {
         Self { place, server, lead, lead_token, mate, mate_token, agent, person, persons }
     }
 
-    /// Runs a script in a shell of the agent's that knows no token.
+    /// Runs a script in a shell of the agent that has no token.
     fn in_its_shell(&mut self, script: &str) -> String {
         let arguments = self.shell(script);
         id_of(&self.agent.ok("spawn_process", arguments))
@@ -74,9 +74,9 @@ impl Team {
     }
 }
 
-/// In every way in which a pane can be started from an agent's shell, and from what that started.
+/// For every way to start a pane from an agent's shell, and from programs of that shell.
 #[test]
-fn what_an_agents_shell_starts_through_the_cli_is_that_agents_and_no_person() {
+fn processes_that_an_agents_shell_starts_through_the_cli_belong_to_the_agent() {
     let mut team = Team::new();
     let deed = "PATTERM token new own; echo said $?; sleep 1000";
     let inner = format!("PATTERM run --name two -- sh -c '{deed}'; {deed}");
@@ -94,14 +94,14 @@ fn what_an_agents_shell_starts_through_the_cli_is_that_agents_and_no_person() {
         team.person.wait(&id, "said 1");
     }
     team.assert_no_tokens();
-    // It is all closed with the agent.
+    // Everything is closed with the agent.
     let closed =
         strings(&team.person.ok("close_process", json!({"process_id": team.lead}))["closed"]);
     assert_eq!(closed.len(), 8, "{closed:?}");
 }
 
 #[test]
-fn every_verb_that_is_a_persons_is_refused_in_a_pane_that_an_agents_shell_started() {
+fn every_verb_for_people_is_refused_in_a_pane_that_an_agents_shell_started() {
     let mut team = Team::new();
     std::fs::write(team.place.path("project/patterm.toml"), "[processes.a]\ncommand = 'x'\n")
         .unwrap();
@@ -130,14 +130,14 @@ fn every_verb_that_is_a_persons_is_refused_in_a_pane_that_an_agents_shell_starte
 }
 
 #[test]
-fn somebody_in_an_agents_pane_may_do_what_the_agent_may_and_no_more() {
+fn a_caller_in_an_agents_pane_may_do_what_the_agent_may_and_no_more() {
     let mut team = Team::new();
     let persons = team.persons.clone();
     let own = id_of(&team.agent.ok("spawn_process", json!({"argv": ["cat"], "name": "own"})));
     let asked = json!({"jsonrpc": "2.0", "id": 1, "method": "send_input",
         "params": {"process_id": persons, "kind": "text", "text": "typed"}});
     std::fs::write(team.place.path("project/asked"), format!("{asked}\n")).unwrap();
-    // A view is a way to type, too.
+    // A view can also type.
     let wish = json!({"jsonrpc": "2.0", "id": 1, "method": view::View::NAME,
         "params": {"version": view::VERSION, "process_id": persons}});
     let look = format!(
@@ -157,16 +157,16 @@ fn somebody_in_an_agents_pane_may_do_what_the_agent_may_and_no_more() {
     for line in ["cli 1", "close 1", "view 0", "proxy 0", "own 0"] {
         team.person.wait(&shell, line);
     }
-    let said = team.person.raw(&shell);
-    assert_eq!(said.matches("is neither you nor below you").count(), 4, "{said}");
+    let printed = team.person.raw(&shell);
+    assert_eq!(printed.matches("is neither you nor below you").count(), 4, "{printed}");
     team.person.wait(&own, "allowed");
     assert_eq!(team.person.raw(&persons), "");
     assert_eq!(team.person.status(&persons)["status"], "running");
 }
 
-/// It connects, asks, and is gone before the server takes the connection.
+/// It connects, sends a request, and exits before the server accepts the connection.
 #[test]
-fn who_is_gone_before_he_can_be_placed_is_not_served() {
+fn a_caller_that_exits_before_it_is_identified_is_not_served() {
     let mut team = Team::new();
     let asked = json!({"jsonrpc": "2.0", "id": 1, "method": "spawn_process",
         "params": {"argv": ["cat"], "name": "smuggled"}});
@@ -193,9 +193,9 @@ fn who_is_gone_before_he_can_be_placed_is_not_served() {
     assert!(!listed.to_string().contains("smuggled"), "{listed}");
 }
 
-/// What an agent may do in another project is what a stranger may, and never what a person may.
+/// In another project, an agent has the rights of an anonymous caller, never those of a person.
 #[test]
-fn an_agent_is_no_person_in_another_project_either() {
+fn an_agent_is_not_a_person_in_another_project_either() {
     let mut team = Team::new();
     let other = team.place.folder("other");
     let there = |arguments: &[&str]| {
@@ -222,7 +222,7 @@ fn an_agent_is_no_person_in_another_project_either() {
     wait("said 1");
     let tokens = place.patterm(&["token", "ls", "--json"]).current_dir(&other).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&tokens.stdout), "[]\n");
-    // A person in a pane of his own is one there as well.
+    // A person in their own pane is a person there, too.
     let arguments =
         team.shell(&format!("cd {}; PATTERM token new own; sleep 1000", other.display()));
     let own = id_of(&team.person.ok("spawn_process", arguments));
@@ -230,7 +230,7 @@ fn an_agent_is_no_person_in_another_project_either() {
     let _ = place.patterm(&["kill"]).current_dir(&other).output();
 }
 
-/// A script that passes for the keeper of a project whose server takes every process for a person's.
+/// A script that poses as the keeper of a project whose server treats every process as a person's.
 const FALSE_KEEPER: &str = r#"
 python3 - "$2" << 'END' &
 import json, os, socket, sys
@@ -256,9 +256,10 @@ PATTERM send PERSONS typed; echo sent $?
 sleep 1000
 "#;
 
-/// Its command line is its own to choose, and so is who answers for the project that it names.
+/// A process can choose its own command line, and therefore who answers for the project that it
+/// names.
 #[test]
-fn a_process_in_an_agents_pane_that_passes_for_a_keeper_is_the_agents_all_the_same() {
+fn a_process_in_an_agents_pane_that_poses_as_a_keeper_still_belongs_to_the_agent() {
     let mut team = Team::new();
     let project = Project::of(&team.place.folder("false")).unwrap();
     let script = FALSE_KEEPER.replace("PERSONS", &team.persons);
@@ -278,7 +279,7 @@ fn a_process_in_an_agents_pane_that_passes_for_a_keeper_is_the_agents_all_the_sa
 
 /// The same from an agent's pane of another project: all keepers above a process are asked.
 #[test]
-fn nor_does_it_make_an_agent_a_person_in_another_project() {
+fn posing_as_a_keeper_does_not_make_an_agent_a_person_in_another_project() {
     let mut team = Team::new();
     let project = Project::of(&team.place.folder("false")).unwrap();
     let other = team.place.folder("other");
@@ -323,11 +324,14 @@ fn an_agents_token_is_refused_in_the_pane_of_another_agent() {
     );
     let shell = team.in_its_shell(&line);
     team.person.wait(&shell, "asked");
-    let said = team.person.raw(&shell);
-    assert!(said.contains(&format!("\"process_id\":\"{lead}\"")), "{said}");
-    assert!(said.contains("other_process") && said.contains(&format!("is {mate}'s")), "{said}");
-    assert!(!said.contains(&format!("\"process_id\":\"{mate}\"")), "{said}");
-    // Outside of all panes, and in a person's, a token is all that counts.
+    let printed = team.person.raw(&shell);
+    assert!(printed.contains(&format!("\"process_id\":\"{lead}\"")), "{printed}");
+    assert!(
+        printed.contains("other_process") && printed.contains(&format!("belongs to {mate}")),
+        "{printed}"
+    );
+    assert!(!printed.contains(&format!("\"process_id\":\"{mate}\"")), "{printed}");
+    // Outside of all panes, and in a person's, only a token counts.
     let mut outside = ToolClient::at(&team.server.socket());
     outside.peer.greet(&team.mate_token, None);
     assert_eq!(outside.ok("whoami", json!({}))["caller"]["process_id"], json!(mate));
@@ -336,12 +340,12 @@ fn an_agents_token_is_refused_in_the_pane_of_another_agent() {
     let arguments = team.shell(&line);
     let persons = id_of(&team.person.ok("spawn_process", arguments));
     team.person.wait(&persons, "asked");
-    let said = team.person.raw(&persons);
-    assert!(said.contains(&format!("\"process_id\":\"{mate}\"")), "{said}");
+    let printed = team.person.raw(&persons);
+    assert!(printed.contains(&format!("\"process_id\":\"{mate}\"")), "{printed}");
 }
 
-/// A daemon that kills the keeper and then its own pane's init: nothing above it says any more that an
-/// agent started it.
+/// A daemon that kills the keeper and then its own pane's init: none of its ancestors shows any
+/// more that an agent started it.
 const DAEMON: &str = r#"
 import os, signal, subprocess, sys, time
 def parent(pid):
@@ -369,19 +373,19 @@ with open('made.new', 'w') as file: file.write(f'said {made.returncode}: {made.s
 os.rename('made.new', 'made')
 "#;
 
-/// As a daemon, and where it has the pane's terminal.
+/// As a daemon, and with the pane's terminal.
 #[test]
-fn what_an_agents_pane_left_behind_when_its_init_was_killed_is_no_person() {
+fn a_process_left_behind_by_an_agents_killed_init_is_not_a_person() {
     for script in ["python3 daemon.py; sleep 1000", "python3 daemon.py go; sleep 1000"] {
         let has_asked = (0..TRIES).any(|_| a_pane_is_left_behind(script));
         assert!(has_asked, "it was ended {TRIES} times before it could ask");
     }
 }
 
-/// How often it may be ended before it can ask.
+/// How often it may be killed before it can send its request.
 const TRIES: usize = 10;
 
-/// Whether what an agent's pane left behind came to ask for a token, which it was refused.
+/// Whether a process that an agent's pane left behind got to request a token, which was refused.
 fn a_pane_is_left_behind(script: &str) -> bool {
     let mut team = Team::new();
     let daemon = DAEMON.replace("BINARY", &team.place.binary().display().to_string());
@@ -389,21 +393,21 @@ fn a_pane_is_left_behind(script: &str) -> bool {
     let shell = team.in_its_shell(script);
     let in_project = |name: &str| team.place.path("project").join(name);
     let read = |name: &str| std::fs::read_to_string(in_project(name)).ok();
-    // The next keeper may have ended it before it could ask.
+    // The next keeper may have killed it before it could send its request.
     let is_ended = || read("pid").is_some_and(|pid| !alive(pid.parse().unwrap()));
-    let said = until("it asked, or was ended", || {
+    let printed = until("it asked, or was ended", || {
         let is_ended = is_ended();
         read("made").map(Some).or_else(|| is_ended.then_some(None))
     });
-    if let Some(said) = &said {
-        assert!(said.starts_with("said 1") && said.contains("only a person"), "{said}");
+    if let Some(printed) = &printed {
+        assert!(printed.starts_with("said 1") && printed.contains("only a person"), "{printed}");
     }
     until("the pane is lost", || (team.person.status(&shell)["status"] == "lost").then_some(()));
-    // A person's pane is a person's as before.
+    // A person's pane is still a person's.
     let arguments = team.shell("PATTERM token ls --json; echo listed $?; sleep 1000");
     let own = id_of(&team.person.ok("spawn_process", arguments));
     team.person.wait(&own, "listed 0");
     let listed = team.person.raw(&own);
     assert!(listed.contains("[]"), "{listed}");
-    said.is_some()
+    printed.is_some()
 }

@@ -1,5 +1,5 @@
-//! Programs that do not want to end, with children who left them: all of them are gone in time, and
-//! nobody else is ever signalled.
+//! Programs that refuse to exit, with orphaned children: all of them are gone in time, and no other
+//! process is signalled.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -14,22 +14,22 @@ use super::faults::keeper;
 use crate::support::tool_client::{ToolClient, alive, until};
 use crate::support::{Place, Running};
 
-/// The time that a program has to end by itself, and what may be added to it (design/bars.md).
+/// The grace time for a program, and the tolerance (design/bars.md).
 const GRACE: Duration = Duration::from_secs(5);
 const MORE: Duration = Duration::from_millis(500);
 
-/// Ignores what can be ignored, and so do its children: in its group, in a session of their own, and
-/// twice forked away from it.
+/// Ignores all signals that can be ignored, and so do its children: in its group, in a session of
+/// their own, and forked twice.
 const STUBBORN: &str = "trap '' HUP INT TERM
     (while :; do sleep 1000; done) &
     setsid sh -c 'trap \"\" HUP INT TERM; while :; do sleep 1000; done' &
     (setsid sh -c '(trap \"\" HUP INT TERM; while :; do sleep 1000; done) &' &)
     echo up; while :; do sleep 1000; done";
 
-/// How many processes that script is: four shells, and what each of them waits for.
+/// How many processes that script has: four shells, and one child of each.
 const PROCESSES: usize = 8;
 
-/// All processes below one, by the kernel's table.
+/// All descendants of a process, according to the kernel.
 fn below(top: u32) -> BTreeSet<u32> {
     let children = |pid: &u32| -> Vec<u32> {
         let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
@@ -44,14 +44,14 @@ fn below(top: u32) -> BTreeSet<u32> {
     found
 }
 
-/// Starts one; its processes and the init above them.
+/// Starts one; returns its processes and their init.
 fn start(tools: &mut ToolClient) -> (String, u32, BTreeSet<u32>) {
     let id = tools.sh(STUBBORN);
     tools.wait(&id, "up");
     let pid = tools.status(&id)["pid"].as_u64().unwrap();
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let init = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap();
-    // Those that only fork for others are gone by then.
+    // Intermediate forks have exited by then.
     let sleeps = |pid: &&u32| {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
         name.is_ok_and(|name| name.trim() == "sleep")
@@ -68,7 +68,7 @@ fn all_are_gone_within_the_grace_time_and_half_a_second() {
     let place = Place::new();
     let server = place.serve();
     let mut tools = ToolClient::at(&server.socket());
-    // A busy machine can make any one of them late; patterm makes all of them so.
+    // A busy machine can delay any one of them; a fault of patterm would delay all.
     let mut took = Vec::new();
     for tool in ["stop_process", "close_process", "stop_process"] {
         let (id, init, all) = start(&mut tools);
@@ -87,7 +87,7 @@ fn all_are_gone_within_the_grace_time_and_half_a_second() {
 }
 
 #[test]
-fn nobody_else_is_signalled() {
+fn no_other_process_is_signalled() {
     let place = Place::new();
     let server = place.serve();
     let mut tools = ToolClient::at(&server.socket());
@@ -97,9 +97,9 @@ fn nobody_else_is_signalled() {
     strace.args(["-f", "-e", "trace=kill,tkill,tgkill,pidfd_send_signal", "-e", "signal=none"]);
     strace.arg("-o").arg(&record).arg(format!("-p{}", keeper(&place)));
     let mut tracer = strace.stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = String::new();
-    BufReader::new(tracer.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
-    assert!(said.contains("attached"), "strace: {said}");
+    let mut printed = String::new();
+    BufReader::new(tracer.stderr.as_mut().unwrap()).read_line(&mut printed).unwrap();
+    assert!(printed.contains("attached"), "strace: {printed}");
     let mut own = BTreeSet::new();
     for tool in ["stop_process", "close_process"] {
         let (id, _, all) = start(&mut tools);
@@ -115,7 +115,7 @@ fn nobody_else_is_signalled() {
     for line in record.lines().filter(|line| line.contains("kill(")) {
         assert!(line.contains(" kill("), "one that names a process: {line}");
         let target = line.split("kill(").nth(1).unwrap().split(',').next().unwrap();
-        // A group is named by its leader; everybody, and one's own group, never.
+        // A group is named by its leader; never all processes, and never our own group.
         let target: u32 = target.trim_start_matches('-').parse().unwrap();
         assert!(own.contains(&target), "{line}\nis none of {own:?}");
         signals += 1;

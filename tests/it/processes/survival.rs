@@ -1,4 +1,5 @@
-//! Survival: whoever of patterm is killed, the programs live, and no byte is lost or doubled.
+//! Survival: whichever process of patterm is killed, the programs live on, and no byte is lost or
+//! duplicated.
 
 use std::time::Duration;
 
@@ -10,19 +11,19 @@ use serde_json::{Value, json};
 use crate::support::tool_client::{ToolClient, alive, long, until};
 use crate::support::{Peer, Place, Rng, Running, running_in};
 
-/// Prints numbers until there is a file `stop`, in bursts with pauses between them.
+/// Prints numbers until a file `stop` exists, in bursts with pauses between them.
 pub(crate) const COUNTER: &str = "n=0; until [ -e stop ]; do
     m=0; while [ $m -lt 40 ]; do n=$((n + 1)); m=$((m + 1)); echo $n; done
     sleep 0.02; done; echo end $n; exec cat";
 
-/// Asks its terminal how it is, again and again, and counts what comes: four bytes for each answer, and
-/// none that was not asked for. A question that a dying server had read may stay without an answer.
+/// Queries its terminal repeatedly and counts the replies: four bytes for each, and none without a
+/// query. A query that a dying server had read may stay unanswered.
 const ASKER: &str = "stty raw -echo min 0 time 2; asked=0; bytes=0
     take() { bytes=$((bytes + $(dd bs=64 count=1 2>/dev/null | wc -c))); }
     until [ -e stop ]; do asked=$((asked + 1)); printf '\\033[5n'; take; done
     take; take; take; stty sane; echo; echo asked $asked, answered $((bytes / 4)); exec cat";
 
-/// No question has two answers.
+/// No query has two replies.
 #[track_caller]
 fn check_answers(line: &str) {
     let words = line.split(|c: char| !c.is_ascii_digit());
@@ -31,7 +32,7 @@ fn check_answers(line: &str) {
     assert!(answered > 0 && answered <= asked, "{line}");
 }
 
-/// The server of a place as it is now, started where there is none.
+/// The current server of a place, started if there is none.
 fn server(place: &Place) -> ServerEntry {
     serde_json::from_str(&place.run(&["serve", "--json"])).unwrap()
 }
@@ -46,14 +47,14 @@ pub(super) fn kill(process: &Running) {
     process.wait();
 }
 
-/// Lets a moment pass that has nothing to do with what goes on.
+/// Waits for a random moment, independent of the server's work.
 pub(crate) fn moment(rng: &mut Rng) {
     let (_never, nothing) = std::sync::mpsc::sync_channel::<()>(0);
     let pause = Duration::from_micros(rng.within(0..40_000) as u64);
     let _ = nothing.recv_timeout(pause);
 }
 
-/// All numbers from one to the last, each once and in order.
+/// Checks that all numbers from one to the last are there, once and in order.
 #[track_caller]
 pub(crate) fn check_counted(text: &str) {
     let mut last = 0u64;
@@ -69,7 +70,7 @@ pub(crate) fn check_counted(text: &str) {
     panic!("it never ended");
 }
 
-/// What must be the same before and after.
+/// The state that must be the same before and after.
 fn look(tools: &mut ToolClient, id: &str) -> (Value, Value) {
     let mut status = tools.status(id);
     status["usage"].take();
@@ -134,7 +135,26 @@ fn the_server_is_killed_while_panes_count() {
     }
 }
 
-/// Whatever was being started at that moment either runs and is known, or is not there.
+/// Lines of each flood: a few megabytes, so that it lasts longer than the server.
+const FLOOD: u64 = 500_000;
+
+#[test]
+fn no_byte_of_a_flood_is_lost_when_the_server_is_killed() {
+    let place = Place::new();
+    let mut rng = Rng::new(11);
+    let (mut tools, mut process) = desk_of(&place);
+    for _ in 0..if long() { 500 } else { 20 } {
+        let id = tools.sh(&format!("seq {FLOOD}; echo end {FLOOD}"));
+        moment(&mut rng);
+        kill(&process);
+        (tools, process) = desk_of(&place);
+        tools.wait(&id, r"^end \d+$");
+        check_counted(&tools.raw(&id));
+        tools.close(&id);
+    }
+}
+
+/// A process that was being started at that moment either runs and is known, or does not exist.
 #[test]
 fn the_server_is_killed_while_it_starts_programs() {
     let place = Place::new();
@@ -179,7 +199,7 @@ fn the_server_is_killed_while_it_starts_programs() {
 }
 
 #[test]
-fn whoever_waits_when_the_server_dies_is_told() {
+fn waiting_callers_are_told_when_the_server_dies() {
     let place = Place::new();
     let (mut tools, process) = desk_of(&place);
     let id = tools.run(&["cat"]);
@@ -190,14 +210,14 @@ fn whoever_waits_when_the_server_dies_is_told() {
     proxy.ask("wait_for_pattern", waiting);
     // In flight: the server answers in order what it can answer at once.
     proxy.ask("whoami", json!({}));
-    proxy.hear().unwrap();
+    proxy.receive().unwrap();
     kill(&process);
-    let refusal = proxy.hear().unwrap_err();
+    let refusal = proxy.receive().unwrap_err();
     assert!(refusal.message.contains("server"), "{refusal:?}");
     assert_eq!(proxy.ids(), [id], "the same proxy, the next server");
 }
 
-/// Nobody asks for it: the keeper alone brings the server back.
+/// Without any request: the keeper alone restarts the server.
 #[test]
 fn the_keeper_starts_the_server_again() {
     let place = Place::new();
@@ -213,7 +233,7 @@ fn the_keeper_starts_the_server_again() {
 }
 
 #[test]
-fn an_end_that_came_while_no_server_lived_is_known_to_the_next() {
+fn an_exit_while_no_server_runs_is_known_to_the_next() {
     let place = Place::new();
     let (mut tools, process) = desk_of(&place);
     let id = tools.sh("echo up; while [ ! -e go ]; do sleep 0.01; done; echo last words; exit 6");
@@ -235,7 +255,7 @@ fn an_end_that_came_while_no_server_lived_is_known_to_the_next() {
     tools.wait(&id, "last words");
 }
 
-/// Programs ask the terminal things. What was answered must not be answered again by a replay.
+/// Programs query the terminal. A replay must not send a reply again.
 #[test]
 fn no_query_is_answered_twice() {
     let place = Place::new();
@@ -258,7 +278,7 @@ fn clients_are_killed_and_nobody_else_notices() {
     let mut rng = Rng::new(5);
     let (mut tools, process) = desk_of(&place);
     let id = tools.sh(COUNTER);
-    // With those over HTTP and on terminals, which have tests of their own: 500.
+    // Together with those over HTTP and on terminals, which have their own tests: 500.
     let times = if long() { 2_500 } else { 300 };
     for turn in 0..times {
         let mut client =
@@ -286,7 +306,7 @@ fn clients_are_killed_and_nobody_else_notices() {
 fn keeper(place: &Place) -> u32 {
     let mut keepers = running_in(&place.path("project")).into_iter().filter(|pid| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        // Its inits are forks of it; they have another name.
+        // Its inits are forks of it with another name.
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         line.split(|byte| *byte == 0).nth(1) == Some(b"keeper") && name.trim() != "patterm-init"
     });
@@ -303,13 +323,13 @@ fn the_keeper_is_killed_and_replaced_and_nothing_is_lost() {
     for _ in 0..3 {
         let old = keeper(&place);
         kill(&Running::of(old));
-        // At once: programs live, and new ones start.
+        // Immediately: programs live, and new ones start.
         ids.push(tools.sh(COUNTER));
         for id in &ids {
             assert_eq!(tools.status(id)["status"], "running");
         }
         assert_ne!(keeper(&place), old);
-        // The new keeper holds all of them through the death of the server.
+        // The new keeper keeps all of them when the server dies.
         kill(&process);
         (tools, process) = desk_of(&place);
         assert_eq!(tools.ids(), ids);
@@ -317,7 +337,7 @@ fn the_keeper_is_killed_and_replaced_and_nothing_is_lost() {
             assert_eq!(tools.status(id)["status"], "running", "{id}");
         }
     }
-    // Without a call that needs it, too.
+    // Also without a call that needs it.
     let old = keeper(&place);
     kill(&Running::of(old));
     until("another keeper", || {
@@ -344,7 +364,7 @@ fn the_keeper_is_killed_and_replaced_and_nothing_is_lost() {
 }
 
 #[test]
-fn keeper_and_server_are_killed_at_once_and_what_is_lost_is_said() {
+fn keeper_and_server_are_killed_together_and_the_loss_is_reported() {
     let place = Place::new();
     let (mut tools, process) = desk_of(&place);
     let id = tools.sh("echo up; exec cat");
@@ -382,7 +402,7 @@ fn kill_ends_everything_and_leaves_nothing() {
     assert_eq!(tools.rows(&id), ["up"]);
 }
 
-/// Its programs are no less there because the server is not.
+/// Its programs exist although the server does not.
 #[test]
 fn kill_ends_the_programs_of_a_dead_server_too() {
     let place = Place::new();
@@ -390,15 +410,15 @@ fn kill_ends_the_programs_of_a_dead_server_too() {
     let id = tools.run(&["cat"]);
     let program = Running::of(tools.status(&id)["pid"].as_u64().unwrap().try_into().unwrap());
     kill(&process);
-    let said = place.run(&["kill"]);
-    assert!(said.starts_with("ended the server of "), "{said}");
+    let printed = place.run(&["kill"]);
+    assert!(printed.starts_with("ended the server of "), "{printed}");
     assert!(program.is_gone());
     assert_eq!(running_in(&place.path("project")), Vec::<u32>::new());
     assert_eq!(place.run(&["kill"]), "no server is running for this project\n");
 }
 
 #[test]
-fn a_damaged_table_is_set_aside_and_what_runs_goes_on_in_a_new_entry() {
+fn a_damaged_table_is_set_aside_and_running_programs_get_new_entries() {
     let place = Place::new();
     let (mut tools, process) = desk_of(&place);
     let closed = tools.run(&["cat"]);
@@ -413,7 +433,7 @@ fn a_damaged_table_is_set_aside_and_what_runs_goes_on_in_a_new_entry() {
     std::fs::write(&table, "{\"version\":1,\"proc").unwrap();
     kill(&process);
     let (mut tools, _) = desk_of(&place);
-    // Nobody knows its entry any more; the program goes on in one made from what runs.
+    // Its entry is lost; the program continues in a new one, made from the running process.
     assert_eq!(tools.ids(), [id.as_str()]);
     let status = tools.status(&id);
     assert_eq!((&status["status"], &status["name"]), (&json!("running"), &json!("cat")));

@@ -1,5 +1,5 @@
-//! Timers as agents and people use them: who may set what for whom, what arrives, and that it arrives
-//! once whatever dies.
+//! Timers as agents and people use them: who may set what for whom, what arrives, and that it
+//! arrives once, whatever crashes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::survival::{desk_of, kill, moment};
 use crate::support::tool_client::{ToolClient, strings, tools, until};
 use crate::support::{Place, Rng, Serving};
 
-/// What timers have handed in: for whom, and how the text begins.
+/// The deliveries of timers: the target, and the beginning of the text.
 fn handed_in(place: &Place) -> Vec<(String, String)> {
     let Ok(file) = std::fs::read(place.state().file("deliveries.json")) else { return Vec::new() };
     let file: Value = serde_json::from_slice(&file).unwrap();
@@ -19,7 +19,7 @@ fn handed_in(place: &Place) -> Vec<(String, String)> {
     of_timers.map(|delivery| (text(&delivery["to"]), text(&delivery["excerpt"]))).collect()
 }
 
-/// Waits until so many texts are handed in.
+/// Waits until there are this many deliveries.
 fn until_handed_in(place: &Place, texts: usize) -> Vec<(String, String)> {
     until("a timer's text", || Some(handed_in(place)).filter(|handed| handed.len() >= texts))
 }
@@ -53,7 +53,7 @@ fn a_text_arrives_after_its_time_and_not_before() {
     let line = "[system] timer t2 (build): 0 seconds have passed.".to_owned();
     assert_eq!(until_handed_in(&place, 2)[1], (id, line));
     let message = agent.refused("not_found", "timer_cancel", json!({"timer_id": "t1"}));
-    assert_eq!(message, "timer t1 has fired already");
+    assert_eq!(message, "timer t1 has already fired");
     assert_eq!(listed(&mut agent), [""; 0]);
 }
 
@@ -141,7 +141,7 @@ fn bad_input_is_named() {
             json!({"watched": vec!["p2"; 101], "body": "b"}),
             "`watched` takes up to 100 processes, not 101",
         ),
-        (idle, json!({"watched": [id], "body": "b"}), "`watched` has p1, which gets the text"),
+        (idle, json!({"watched": [id], "body": "b"}), "`watched` contains p1, which gets the text"),
         (
             idle,
             json!({"watched": ["p2"], "body": "b", "max_wait_seconds": -1}),
@@ -158,7 +158,7 @@ fn bad_input_is_named() {
     assert!(agent.refused("not_found", idle, unknown).contains("no process `p99`"));
     let nobody = json!({"seconds": 1, "body": "b", "owner_process_id": "p99"});
     assert!(agent.refused("not_found", "timer_set", nobody).contains("no process `p99`"));
-    // Somebody outside has no pane of its own to be woken in.
+    // An external caller has no pane to be woken in.
     for (tool, arguments) in [
         ("timer_set", json!({"seconds": 1, "body": "b"})),
         (idle, json!({"watched": ["p2"], "body": "b"})),
@@ -172,7 +172,7 @@ fn bad_input_is_named() {
 }
 
 #[test]
-fn agents_set_timers_for_themselves_and_those_below_and_touch_no_others() {
+fn agents_set_timers_only_for_themselves_and_their_descendants() {
     let (_place, server, mut person) = tools();
     let (lead, mut lead_desk) = agent(&server, "lead", None);
     let (sub, mut sub_desk) = agent(&server, "sub", Some(&lead));
@@ -202,11 +202,11 @@ fn agents_set_timers_for_themselves_and_those_below_and_touch_no_others() {
     }
     sub_desk.ok("timer_cancel", json!({"timer_id": "t2"}));
     person.ok("timer_pause", json!({"timer_id": "t3"}));
-    // An owner that is closed takes its timers along.
+    // Closing an owner removes its timers.
     lead_desk.close(&sub);
     assert_eq!(listed(&mut person), ["t1"]);
     let message = person.refused("not_found", "timer_resume", json!({"timer_id": "t3"}));
-    assert_eq!(message, "timer t3 went when its owner was closed");
+    assert_eq!(message, "timer t3 ended when its owner was closed");
 }
 
 #[test]
@@ -230,11 +230,11 @@ fn idle_timers_count_those_that_ended() {
     let timers = agent.ok("timer_list", json!({}))["timers"].take();
     assert_eq!((&timers[0]["kind"], &timers[1]["kind"]), (&json!("idle_any"), &json!("idle_all")));
     assert_eq!(strings(&timers[0]["watched"]), [&*ended, &*busy], "each once");
-    // One that is all ended already fires at once.
+    // A timer whose processes have all ended fires at once.
     let now = agent.ok("timer_fire_when_idle_all", json!({"watched": [ended], "body": "now"}));
     assert_eq!(now["waiting_on"], json!([]));
     let first = until_handed_in(&place, 1);
-    let line = format!("[system] timer t3: all rest: sh ({ended}) exited with 4. now");
+    let line = format!("[system] timer t3: all are idle: sh ({ended}) exited with 4. now");
     assert_eq!(first, [(lead.clone(), line)]);
     std::fs::write(place.path("project/go"), "").unwrap();
     let texts = until_handed_in(&place, 3);
@@ -258,14 +258,14 @@ fn a_watched_process_that_is_closed_counts() {
 }
 
 #[test]
-fn the_time_of_an_idle_timer_may_be_over_first() {
+fn an_idle_timer_may_time_out() {
     let (place, server, _) = tools();
     let (_, mut agent) = agent(&server, "lead", None);
     let (sub, _token) = server.agent("helper", None);
     let watch = json!({"watched": [sub.id], "body": "collect", "max_wait_seconds": 0.1});
     agent.ok("timer_fire_when_idle_all", watch);
     let texts = until_handed_in(&place, 1);
-    let line = "[system] timer t1: 0.100 seconds have passed without that: helper (p2) is";
+    let line = "[system] timer t1: timed out after 0.100 seconds: helper (p2) is";
     assert!(texts[0].1.starts_with(line), "{texts:?}");
 }
 
@@ -286,12 +286,12 @@ fn the_verb_lists_them() {
     assert_eq!(listed[0]["timer_id"], "t1");
 }
 
-/// Rounds of setting timers and killing the server. All of it stays below the number of texts that
-/// are remembered, so that each can be counted.
+/// Rounds of setting timers and killing the server. The total stays below the number of deliveries
+/// that are kept, so that each can be counted.
 const ROUNDS: usize = 12;
 
 #[test]
-fn the_server_is_killed_while_timers_run_and_none_is_lost_or_fires_twice() {
+fn no_timer_is_lost_or_fires_twice_when_the_server_is_killed() {
     let place = Place::new();
     let mut rng = Rng::new(11);
     let (mut tools, mut process) = desk_of(&place);
@@ -309,7 +309,7 @@ fn the_server_is_killed_while_timers_run_and_none_is_lost_or_fires_twice() {
             tools.ok("timer_set", arguments.clone());
             certain.insert(arguments["body"].as_str().unwrap().to_owned());
         }
-        // Whether these are set before the server dies is its own affair.
+        // These may or may not be set before the server dies.
         for n in 5..10 {
             let arguments = timer(n);
             tools.ask("timer_set", arguments);
@@ -339,7 +339,7 @@ fn the_server_is_killed_while_timers_run_and_none_is_lost_or_fires_twice() {
 }
 
 #[test]
-fn a_paused_timer_is_found_again_as_it_was() {
+fn a_paused_timer_survives_a_restart_unchanged() {
     let place = Place::new();
     let (mut tools, process) = desk_of(&place);
     let owner = tools.run(&["cat"]);
@@ -357,22 +357,23 @@ fn a_paused_timer_is_found_again_as_it_was() {
     assert_eq!(tools.ok("timer_set", next)["timer_id"], "t3");
 }
 
-/// An owner that is no agent gets the text typed and entered, once.
+/// For an owner that is not an agent, the text is typed and submitted once.
 #[test]
-fn what_is_due_is_typed_into_an_ordinary_program_once() {
+fn a_due_text_is_typed_into_an_ordinary_program_once() {
     let (_place, _server, mut tools) = tools();
     let owner = tools.sh("stty -echo; echo ready; exec cat");
     tools.wait(&owner, "ready");
     let set = |seconds: f64, body: &str| json!({"seconds": seconds, "body": body, "owner_process_id": owner});
     tools.ok("timer_set", set(0.0, "look at the build"));
     tools.wait(&owner, "^look at the build$");
-    // A second text comes after the first: had that been typed twice, it would stand twice by then.
+    // A second text comes after the first: if the first had been typed twice, it would be visible
+    // by then.
     tools.ok("timer_set", set(0.0, "and at the tests"));
     tools.wait(&owner, "^and at the tests$");
     assert_eq!(tools.rows(&owner), ["ready", "look at the build", "and at the tests"]);
 }
 
-/// Whoever dies meanwhile: what was begun and cannot be verified is not typed again.
+/// Whatever crashes meanwhile: a text that was begun and cannot be verified is not typed again.
 #[test]
 fn a_text_is_typed_at_most_once_whenever_the_server_dies() {
     let place = Place::new();

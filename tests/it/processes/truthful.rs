@@ -1,4 +1,4 @@
-//! Tools that say what is so: signals, offsets, pages, names, keys, and who is watching.
+//! Tools that report accurately: signals, offsets, pages, names, keys, and who is watching.
 
 use patterm_panes::process::Status;
 use patterm_store::limits::Limits;
@@ -7,7 +7,7 @@ use patterm_wire::{Framing, follow};
 use serde_json::{Value, json};
 
 use crate::support::tool_client::{self, ToolClient, id_of, strings, until};
-use crate::support::{Door, Place, Spawned, schema};
+use crate::support::{Place, Spawned, Transport, schema};
 
 /// The real program with a client.
 fn tools() -> (Place, Spawned, ToolClient) {
@@ -17,7 +17,7 @@ fn tools() -> (Place, Spawned, ToolClient) {
     (place, server, tools)
 }
 
-/// Prints a line for each signal that it gets, and ends only by SIGKILL.
+/// Prints a line for each signal that it gets, and exits only on SIGKILL.
 const TELLS_SIGNALS: &str = "for s in HUP USR1 TERM; do trap \"echo got $s\" $s; done; echo set; \
     while :; do sleep 0.05; done";
 
@@ -37,11 +37,11 @@ fn a_signal_that_is_not_meant_to_end_a_process_is_only_sent() {
             (total == number as u64 + 1).then_some(())
         });
     }
-    // Longer than the grace time of a stop: nothing was killed behind it.
+    // Longer than the grace time of a stop: nothing was killed afterwards.
     let never = json!({"process_id": id, "pattern": "[^\\s\\S]", "timeout_seconds": 6});
     assert_eq!(tools.ok("wait_for_pattern", never)["timed_out"], true);
     assert_eq!(tools.status(&id)["status"], "running");
-    // One that is meant to end it does.
+    // A signal that is meant to end it does.
     let ended = tools.ok("stop_process", stop(json!("KILL")));
     assert_eq!(ended, json!({"status": "stopped", "exit": {"signal": 9}}));
 }
@@ -66,7 +66,7 @@ fn signal_process_sends_a_signal_by_name_or_number_and_nothing_more() {
 }
 
 #[test]
-fn an_offset_beyond_the_end_is_taken_for_the_end_and_that_is_said() {
+fn an_offset_beyond_the_end_is_clamped_and_that_is_reported() {
     let (_place, _server, mut tools) = tools();
     let id = tools.sh("stty -echo; echo one; read x; echo two; exec cat");
     tools.wait(&id, "one");
@@ -75,12 +75,12 @@ fn an_offset_beyond_the_end_is_taken_for_the_end_and_that_is_said() {
     let wait = json!({"process_id": id, "since_offset": end + 1000, "timeout_seconds": 0});
     for tool in ["get_process_output", "get_process_raw_output"] {
         let answer = tools.ok(tool, beyond.clone());
-        let said = (&answer["offset"], &answer["next_offset"], &answer["clamped"]);
-        assert_eq!(said, (&json!(end), &json!(end), &json!(true)), "{tool}: {answer}");
+        let printed = (&answer["offset"], &answer["next_offset"], &answer["clamped"]);
+        assert_eq!(printed, (&json!(end), &json!(end), &json!(true)), "{tool}: {answer}");
     }
     let waited = tools.ok("wait_for_output", wait);
     assert_eq!((&waited["next_offset"], &waited["clamped"]), (&json!(end), &json!(true)));
-    // Who follows from there misses nothing.
+    // A follower from there misses nothing.
     tools.line(&id, "");
     tools.wait(&id, "two");
     let more = json!({"process_id": id, "mode": "stream", "since_offset": end});
@@ -88,7 +88,7 @@ fn an_offset_beyond_the_end_is_taken_for_the_end_and_that_is_said() {
 }
 
 #[test]
-fn stream_and_raw_begin_at_the_present_run_without_an_offset() {
+fn stream_and_raw_begin_at_the_current_run_without_an_offset() {
     let (_place, _server, mut tools) = tools();
     let id = tools.sh("echo run; exec cat");
     tools.wait(&id, "run");
@@ -106,7 +106,7 @@ fn stream_and_raw_begin_at_the_present_run_without_an_offset() {
 }
 
 #[test]
-fn a_stream_that_was_cut_says_so_and_can_be_paged_from_both_ends() {
+fn a_truncated_stream_says_so_and_can_be_paged_from_both_ends() {
     let (_place, _server, mut tools) = tools();
     let id = tools.sh("seq 1 400");
     tools.ended(&id);
@@ -203,7 +203,7 @@ fn a_search_pages_from_both_ends_and_counts_lines_from_1() {
 }
 
 #[test]
-fn a_page_of_no_matches_is_refused() {
+fn a_page_size_of_zero_is_refused() {
     let (_place, _server, mut tools) = tools();
     let id = tools.sh("seq 1 100");
     tools.ended(&id);
@@ -214,9 +214,9 @@ fn a_page_of_no_matches_is_refused() {
     }
 }
 
-/// However much is asked for, no more is copied than an answer can hold.
+/// However much is requested, no more is copied than fits into a response.
 #[test]
-fn the_end_of_what_one_answer_holds_is_the_end_of_what_is_read() {
+fn reading_ends_where_the_answer_ends() {
     let place = Place::new();
     let server = place.serve_with(Limits { answer_bytes: 20_000, ..Limits::default() });
     let mut tools = ToolClient::of(&server);
@@ -227,13 +227,13 @@ fn the_end_of_what_one_answer_holds_is_the_end_of_what_is_read() {
         let message = tools.refused("limit", "get_process_output", all);
         let bytes = message.split("would have ").nth(1).and_then(|rest| rest.split(' ').next());
         let bytes: u64 = bytes.unwrap().parse().unwrap();
-        // The text stands in an answer twice, with its line ends escaped.
+        // The text is in a response twice, with its line breaks escaped.
         assert!(bytes < 200_000, "{mode}: {message}");
     }
 }
 
 #[test]
-fn keys_are_taken_in_the_spellings_that_models_use() {
+fn keys_are_accepted_in_the_spellings_that_models_use() {
     let (_place, _server, mut tools) = tools();
     let id = tools.sh("stty raw -echo; echo ready; exec cat -v");
     tools.wait(&id, "ready");
@@ -245,14 +245,14 @@ fn keys_are_taken_in_the_spellings_that_models_use() {
     let message = tools.refused("invalid_argument", "send_input", unknown);
     assert!(message.starts_with("`key` is unknown: there is no key \"Hyper-X\""), "{message}");
     assert!(message.contains("ctrl-c"), "{message}");
-    // It reads, so what is wrong is the length.
+    // It is reading, so the length is the problem.
     let long = json!({"process_id": id, "kind": "text", "text": "x".repeat(2_000_000)});
     let message = tools.refused("limit", "send_input", long);
-    assert!(message.starts_with("2000000 bytes are more than one call types"), "{message}");
+    assert!(message.starts_with("2000000 bytes are more than the "), "{message}");
 }
 
 #[test]
-fn a_unique_name_is_taken_where_an_id_is() {
+fn a_unique_name_is_accepted_in_place_of_an_id() {
     let (_place, _server, mut tools) = tools();
     let started = tools.ok("spawn_process", json!({"argv": ["cat"], "name": "the cat"}));
     let id = id_of(&started);
@@ -275,7 +275,7 @@ fn a_unique_name_is_taken_where_an_id_is() {
 }
 
 #[test]
-fn a_wait_that_ends_with_the_process_says_how_that_ended() {
+fn a_wait_that_ends_with_the_process_reports_its_exit() {
     let (_place, _server, mut tools) = tools();
     for (script, exit) in [("exit 3", json!({"code": 3})), ("kill -9 $$", json!({"signal": 9}))] {
         let id = tools.sh(script);
@@ -295,13 +295,13 @@ fn a_pattern_of_several_lines_is_refused_with_advice() {
         for tool in ["wait_for_pattern", "search_output"] {
             let arguments = json!({"process_id": id, "pattern": pattern});
             let message = tools.refused("invalid_argument", tool, arguments);
-            assert!(message.contains("the line that comes last"), "{message}");
+            assert!(message.contains("a pattern for the last line"), "{message}");
         }
     }
 }
 
 #[test]
-fn a_tail_without_a_time_waits_for_what_comes_out() {
+fn a_tail_without_a_time_waits_for_output() {
     let (_place, _server, mut tools) = tools();
     let id = tools.sh("stty -echo; echo before; exec cat");
     tools.wait(&id, "before");
@@ -316,7 +316,7 @@ fn a_tail_without_a_time_waits_for_what_comes_out() {
 }
 
 #[test]
-fn who_may_not_do_it_is_told_whom_to_ask() {
+fn a_caller_without_the_right_is_told_whom_to_ask() {
     let (_place, server, mut tools) = tool_client::tools();
     let persons = tools.run(&["cat"]);
     let (lead, token) = server.agent("lead", None);
@@ -339,14 +339,14 @@ fn who_may_not_do_it_is_told_whom_to_ask() {
 }
 
 #[test]
-fn a_call_for_a_person_says_when_nobody_is_watching() {
+fn a_request_for_attention_reports_when_nobody_is_watching() {
     let (_place, server, mut tools) = tools();
     let id = tools.run(&["cat"]);
     let arguments = json!({"process_id": id, "reason": "look"});
     let alone = tools.ok("request_human_attention", arguments.clone());
     assert_eq!((&alone["ok"], &alone["watched"]), (&json!(true), &json!(false)), "{alone}");
     assert!(alone["note"].as_str().unwrap().contains("nobody"), "{alone}");
-    let mut screen = server.connect(Door::Socket(Framing::Newline));
+    let mut screen = server.connect(Transport::Socket(Framing::Newline));
     screen.answer(1, follow::Follow::NAME, json!({"version": follow::VERSION}));
     let seen = tools.ok("request_human_attention", arguments);
     assert_eq!(seen, json!({"ok": true, "watched": true}));
@@ -362,7 +362,7 @@ fn a_terminal_is_a_terminal_with_shell_too() {
 }
 
 #[test]
-fn agents_are_waited_for_by_those_who_have_no_pane() {
+fn callers_without_a_pane_can_wait_for_agents() {
     let (_place, _server, mut tools) = tools();
     let quick = tools.sh("exit 4");
     let slow = tools.run(&["cat"]);
@@ -375,7 +375,7 @@ fn agents_are_waited_for_by_those_who_have_no_pane() {
     assert!(any["waiting_on"][0]["activity"]["reason"].is_string(), "{any}");
     let all = tools.ok("wait_for_agents", wait(&[&quick, &slow], "exited", "all", 0.2));
     assert_eq!(all["timed_out"], true, "{all}");
-    // It is woken by the end, not by the clock.
+    // It is woken by the exit, not by the timeout.
     let asked = tools.ask("wait_for_agents", wait(&[&slow], "exited", "all", 600.0));
     tools.ask("stop_process", json!({"process_id": slow}));
     let (mut stopped, mut woken) = (false, false);
@@ -408,7 +408,7 @@ fn failures_fit_the_schema_that_clients_are_given() {
 }
 
 #[test]
-fn a_parse_error_has_the_words_of_the_standard_and_the_detail_as_data() {
+fn a_parse_error_has_the_standard_message_and_the_detail_as_data() {
     let (_place, _server, mut tools) = tools();
     tools.peer.send_body(b"nonsense");
     let answer = tools.peer.receive();

@@ -1,10 +1,10 @@
-//! Typing into processes: text, pastes and keys, encoded for what the program switched on.
+//! Typing into processes: text, pastes and keys, encoded for the modes that the program enabled.
 
 use serde_json::{Value, json};
 
 use crate::support::tool_client::{ToolClient, tools};
 
-/// A program that shows every byte it is sent, after it has switched something on.
+/// A program that shows every byte of its input, after it has enabled something.
 fn shows(tools: &mut ToolClient, switched_on: &str) -> String {
     let id = tools.sh(&format!("stty raw -echo; printf '{switched_on}ready '; exec cat -vT"));
     tools.wait(&id, "ready");
@@ -70,7 +70,7 @@ fn keys_are_encoded_for_the_modes_in_force() {
 }
 
 #[test]
-fn what_is_missing_or_unknown_is_named() {
+fn missing_and_unknown_arguments_are_named() {
     let (_place, _server, mut tools) = tools();
     let id = tools.run(&["cat"]);
     for (arguments, field) in [
@@ -96,7 +96,7 @@ fn what_is_missing_or_unknown_is_named() {
 }
 
 #[test]
-fn the_tail_is_what_came_out() {
+fn the_tail_is_the_output_after_the_input() {
     let (_place, _server, mut tools) = tools();
     let id = tools.sh("echo before; exec cat");
     tools.wait(&id, "before");
@@ -112,7 +112,7 @@ fn the_tail_is_what_came_out() {
     let grid = typed("two", "grid");
     assert_eq!(grid["rows"][4], "two");
     assert!(grid["screen_version"].is_u64() && grid["cursor"].is_object());
-    let receipt = json!({"state": "delivered", "evidence": "it was typed into its terminal"});
+    let receipt = json!({"state": "delivered", "evidence": "typed into its terminal"});
     assert_eq!(typed("three", "none"), json!({"ok": true, "receipt": receipt}));
 }
 
@@ -127,8 +127,8 @@ fn two_writers_never_mix_their_bytes() {
         other.ask("send_input", block("b"));
     }
     for _ in 0..10 {
-        tools.hear().unwrap();
-        other.hear().unwrap();
+        tools.receive().unwrap();
+        other.receive().unwrap();
     }
     tools.ok("send_input", json!({"process_id": id, "kind": "text", "text": "|"}));
     tools.wait(&id, r"\|");
@@ -141,7 +141,7 @@ fn two_writers_never_mix_their_bytes() {
 }
 
 #[test]
-fn a_program_that_does_not_read_is_told_of_in_time() {
+fn a_program_that_does_not_read_is_reported_in_time() {
     let (_place, _server, mut tools) = tools();
     let id = tools.sh("stty raw -echo; echo up; exec sleep 1000");
     tools.wait(&id, "up");
@@ -149,6 +149,6 @@ fn a_program_that_does_not_read_is_told_of_in_time() {
     tools.ok("send_input", block.clone());
     tools.ok("send_input", block.clone());
     let message = tools.refused("limit", "send_input", block);
-    assert!(message.contains("does not read"), "{message}");
+    assert!(message.contains("is not reading its input"), "{message}");
     tools.close(&id);
 }

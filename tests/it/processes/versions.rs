@@ -1,5 +1,4 @@
-//! Versions of screens: they only grow, so that who knows one is never told that nothing changed when
-//! something did.
+//! Versions of screens: they only grow, so that a client with an old version never misses a change.
 
 use serde_json::json;
 
@@ -7,22 +6,22 @@ use super::survival::{desk_of, kill};
 use crate::support::Place;
 use crate::support::tool_client::ToolClient;
 
-/// A process's screen as somebody sees it who knows a version of it: the new version, and whether that
-/// is told to be the same.
+/// Reads a screen with a known version: the new version, and whether the screen is reported as
+/// unchanged.
 fn look(tools: &mut ToolClient, id: &str, known: u64) -> (u64, bool) {
     let grid = tools.ok("get_process_output", json!({"process_id": id, "since_offset": known}));
     let version = grid["screen_version"].as_u64().unwrap();
-    assert!(version < 1 << 53, "it is told as a JSON number");
+    assert!(version < 1 << 53, "it is a JSON number");
     assert_eq!(tools.status(id)["screen_version"], version);
     (version, grid["unchanged"] == true)
 }
 
-/// Looks at a screen that is another than before, whatever it was.
+/// Reads a screen that must have changed.
 #[track_caller]
-fn look_anew(tools: &mut ToolClient, id: &str, known: u64) -> u64 {
+fn read_changed(tools: &mut ToolClient, id: &str, known: u64) -> u64 {
     let (version, unchanged) = look(tools, id, known);
     assert!(version > known && !unchanged, "{version} after {known}");
-    // And what is the same is told to be.
+    // An unchanged screen is reported as unchanged.
     assert_eq!(look(tools, id, version), (version, true));
     version
 }
@@ -38,18 +37,18 @@ fn screen_version_only_grows_across_kill_upgrade_and_restart() {
     for word in ["first", "second", "third"] {
         tools.line(&id, word);
         tools.wait(&id, word);
-        version = look_anew(&mut tools, &id, version);
-        // The same again and again: a replay of it is fewer changes than it was at first.
+        version = read_changed(&mut tools, &id, version);
+        // The same content repeatedly: a replay has fewer changes than the original.
         kill(&server);
         (tools, server) = desk_of(&place);
-        version = look_anew(&mut tools, &id, version);
-        version_over = look_anew(&mut tools, &over, version_over);
+        version = read_changed(&mut tools, &id, version);
+        version_over = read_changed(&mut tools, &over, version_over);
     }
     place.run(&["upgrade"]);
     (tools, _) = desk_of(&place);
-    version = look_anew(&mut tools, &id, version);
+    version = read_changed(&mut tools, &id, version);
     tools.ok("restart_process", json!({"process_id": id}));
     tools.wait(&id, "up");
-    look_anew(&mut tools, &id, version);
+    read_changed(&mut tools, &id, version);
     place.run(&["kill"]);
 }

@@ -1,4 +1,4 @@
-//! Waiting for a pattern: it is seen wherever it appears, and every end of the wait is told.
+//! Waiting for a pattern: it is found wherever it appears, and every end of the wait is reported.
 
 use patterm_store::limits::Limits;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn waiting(id: &str, pattern: &str, seconds: f64) -> Value {
 }
 
 #[test]
-fn text_that_is_there_matches_at_once() {
+fn text_on_the_screen_matches_at_once() {
     let (_place, _server, mut tools) = tools();
     let id = tools.sh("echo ready in 312 ms; exec cat");
     tools.wait(&id, "ready");
@@ -36,14 +36,14 @@ fn a_timeout_is_an_answer() {
 }
 
 #[test]
-fn the_end_of_the_process_ends_the_wait_and_is_known_by_then() {
+fn the_exit_of_the_process_ends_the_wait_and_is_already_known() {
     let (_place, server, mut tools) = tools();
     let mut other = ToolClient::of(&server);
     for _ in 0..10 {
         let id = tools.sh("read x; exit 4");
         tools.ask("wait_for_pattern", waiting(&id, "never", 20.0));
         other.line(&id, "go");
-        let answer = tools.hear().unwrap();
+        let answer = tools.receive().unwrap();
         assert_eq!((&answer["exited"], &answer["matched"]), (&json!(true), &json!(false)));
         let status = tools.status(&id);
         assert_eq!((&status["status"], &status["exit"]), (&json!("exited"), &json!({"code": 4})));
@@ -63,9 +63,9 @@ fn seen(before: &str, after: &str, pattern: &str) -> String {
     tools.ask("wait_for_pattern", waiting(&id, pattern, 20.0));
     // Answered after the wait began: both are served by one thread, in order.
     tools.ask("whoami", json!({}));
-    tools.hear().unwrap();
+    tools.receive().unwrap();
     other.line(&id, "");
-    let answer = tools.hear().unwrap();
+    let answer = tools.receive().unwrap();
     assert_eq!(answer["matched"], true, "{answer}");
     answer["line"].as_str().unwrap().to_owned()
 }
@@ -106,7 +106,7 @@ fn text_drawn_without_line_ends_matches() {
 }
 
 #[test]
-fn only_the_scrollback_scope_sees_what_scrolled_away() {
+fn only_the_scrollback_scope_matches_lines_that_scrolled_away() {
     let (_place, _server, mut tools) = tools();
     let id = tools.sh("echo NEEDLE; seq 1 100; echo end; exec cat");
     tools.wait(&id, "^end$");
@@ -116,9 +116,10 @@ fn only_the_scrollback_scope_sees_what_scrolled_away() {
     assert_eq!(tools.ok("wait_for_pattern", arguments)["line"], "NEEDLE");
 }
 
-/// What another waiter made the matcher read may hold what scrolled away before this one came.
+/// Text that the matcher read for another waiter may contain lines that scrolled away before this
+/// one began.
 #[test]
-fn what_scrolled_away_before_the_wait_does_not_match_because_others_wait() {
+fn lines_that_scrolled_away_before_the_wait_do_not_match_because_others_wait() {
     let (_place, server, mut tools) = tools();
     let mut other = ToolClient::of(&server);
     for _ in 0..20 {
@@ -133,33 +134,33 @@ fn what_scrolled_away_before_the_wait_does_not_match_because_others_wait() {
         let gone = rows.len() > 20 && !rows.contains(&"NEEDLE".to_owned());
         let answer = tools.ok("wait_for_pattern", waiting(&id, "NEEDLE", 0.02));
         assert!(!gone || answer["matched"] == false, "{answer}");
-        assert_eq!(other.hear().unwrap()["matched"], true);
+        assert_eq!(other.receive().unwrap()["matched"], true);
         tools.close(&id);
     }
 }
 
 #[test]
-fn a_cancelled_wait_is_over_and_the_ceiling_is_told() {
+fn a_cancelled_wait_ends_and_the_limit_of_waits_is_reported() {
     let place = Place::new();
     let server = place.serve_with(Limits { waiters: 1, ..Limits::default() });
     let mut tools = ToolClient::of(&server);
     let id = tools.run(&["cat"]);
     let call = tools.ask("wait_for_pattern", waiting(&id, "never", 60.0));
     let message = tools.refused("limit", "wait_for_pattern", waiting(&id, "never", 0.0));
-    assert!(message.contains("1 calls wait"), "{message}");
+    assert!(message.contains("limit of 1 calls waiting for p1"), "{message}");
     tools.peer.notify("notifications/cancelled", json!({"requestId": call}));
     until("its place is free", || tools.call("wait_for_pattern", waiting(&id, "never", 0.0)).ok());
-    // A client that goes away gives its place up, too.
+    // A client that disconnects frees its place, too.
     let mut gone = ToolClient::of(&server);
     gone.ask("wait_for_pattern", waiting(&id, "never", 60.0));
     gone.ask("whoami", json!({}));
-    gone.hear().unwrap();
+    gone.receive().unwrap();
     drop(gone);
     until("its place is free", || tools.call("wait_for_pattern", waiting(&id, "never", 0.0)).ok());
 }
 
 #[test]
-fn calls_that_wait_for_agents_have_a_ceiling_too() {
+fn calls_that_wait_for_agents_are_limited_too() {
     let place = Place::new();
     let server = place.serve_with(Limits { waiters: 1, ..Limits::default() });
     let mut tools = ToolClient::of(&server);
@@ -170,13 +171,13 @@ fn calls_that_wait_for_agents_have_a_ceiling_too() {
     };
     let call = tools.ask("wait_for_agents", wait(60));
     let message = tools.refused("limit", "wait_for_agents", wait(0));
-    assert!(message.contains("1 calls wait"), "{message}");
+    assert!(message.contains("limit of 1 calls waiting for agents"), "{message}");
     tools.peer.notify("notifications/cancelled", json!({"requestId": call}));
     until("its place is free", || tools.call("wait_for_agents", wait(0)).ok());
 }
 
 #[test]
-fn progress_is_told_when_the_client_gave_a_token() {
+fn progress_is_reported_if_the_client_sent_a_token() {
     let (_place, _server, mut tools) = tools();
     let id = tools.run(&["cat"]);
     let params = json!({"name": "wait_for_pattern", "arguments": waiting(&id, "never", 0.2),
@@ -188,7 +189,7 @@ fn progress_is_told_when_the_client_gave_a_token() {
     assert_eq!(tools.peer.receive()["result"]["structuredContent"]["timed_out"], true);
 }
 
-/// They read behind the parser: the flood goes on, and each hears of its own line.
+/// They read behind the parser: the flood continues, and each finds its own line.
 #[test]
 fn a_thousand_waiters_on_a_flood_are_all_answered() {
     let (_place, server, mut tools) = tools();
@@ -199,11 +200,11 @@ fn a_thousand_waiters_on_a_flood_are_all_answered() {
         tools.ask("wait_for_pattern", waiting(&id, &format!("^{number}$"), 60.0));
     }
     tools.ask("whoami", json!({}));
-    tools.hear().unwrap();
+    tools.receive().unwrap();
     other.line(&id, "");
     let mut lines: Vec<u64> = numbers
         .iter()
-        .map(|_| tools.hear().unwrap()["line"].as_str().unwrap().parse().unwrap())
+        .map(|_| tools.receive().unwrap()["line"].as_str().unwrap().parse().unwrap())
         .collect();
     lines.sort_unstable();
     assert_eq!(lines, numbers);

@@ -1,4 +1,4 @@
-//! What a person types to try the proxy: a pipe into it, in an empty folder with no server.
+//! What a person may type to try the proxy: a pipe into it, in an empty folder without a server.
 
 use std::path::Path;
 use std::process::Output;
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::Place;
 
-/// Runs a line of shell in a place where no server runs; returns what it wrote, message by
-/// message. It must succeed, and what it wrote must be nothing but messages in this framing.
+/// Runs a shell line in a place without a server; returns its output, message by message. It must
+/// succeed and print only messages in this framing.
 #[track_caller]
 fn run(line: &str, framing: Framing) -> Vec<Value> {
     let place = Place::new();
@@ -36,7 +36,7 @@ fn run(line: &str, framing: Framing) -> Vec<Value> {
     messages
 }
 
-/// The answers to `initialize`, nonsense and `tools/list`, whole but for long texts.
+/// The responses to `initialize`, nonsense and `tools/list`, complete except for long texts.
 #[track_caller]
 fn check_answers(mut answers: Vec<Value>) {
     assert_eq!(answers.len(), 3);

@@ -1,4 +1,4 @@
-//! How the proxy ends: at the end of its input, at a signal, when nobody is left.
+//! How the proxy exits: at the end of its input, on a signal, when nobody is left.
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
@@ -11,15 +11,15 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{NOTHING, client};
-use crate::support::{Door, FakeServer, Peer, Place, Running};
+use crate::support::{FakeServer, Peer, Place, Running, Transport};
 
-const PROXY: Door = Door::Proxy(Framing::Newline);
+const PROXY: Transport = Transport::Proxy(Framing::Newline);
 
-/// It should be over at once; its bound for answers that do not come is 7 s. A busy machine may
-/// take a while.
-const AT_ONCE: Duration = Duration::from_secs(2);
+/// Less than its own timeout for missing responses, which is 7 s: it has not waited for that. A busy machine may take a
+/// while.
+const AT_ONCE: Duration = Duration::from_secs(6);
 
-/// The bound itself, and some.
+/// That timeout, with a margin.
 const IN_THE_END: Duration = Duration::from_secs(20);
 
 #[track_caller]
@@ -37,11 +37,11 @@ fn ids(answers: &[Value]) -> Vec<u64> {
 }
 
 #[test]
-fn at_the_end_of_input_everything_read_is_answered_and_it_ends() {
+fn at_the_end_of_input_it_answers_everything_it_read_and_exits() {
     let place = Place::new();
     let server = place.serve_in_process();
     for framing in [Framing::Newline, Framing::Headers] {
-        let mut peer = server.connect(Door::Proxy(framing));
+        let mut peer = server.connect(Transport::Proxy(framing));
         peer.ask(1, "test_large", json!({"bytes": 2_000_000}));
         peer.ask(2, "test_wait", json!({}));
         peer.ask(3, "tools/list", json!({}));
@@ -53,7 +53,7 @@ fn at_the_end_of_input_everything_read_is_answered_and_it_ends() {
 }
 
 #[test]
-fn with_nothing_in_flight_it_ends_at_once() {
+fn with_nothing_in_flight_it_exits_at_once() {
     let place = Place::new();
     let server = place.serve_in_process();
     let mut peer = server.connect(PROXY);
@@ -61,7 +61,7 @@ fn with_nothing_in_flight_it_ends_at_once() {
     assert_eq!(within(AT_ONCE, || peer.finish()), NOTHING);
 }
 
-/// A refusal of a whole batch says no id; the proxy must know all the same what it answers.
+/// A refusal of a whole batch has no id; the proxy must nevertheless know what it answers.
 #[test]
 fn a_batch_that_is_refused_is_answered_once_and_its_ids_are_free() {
     let place = Place::new();
@@ -81,7 +81,7 @@ fn a_batch_that_is_refused_is_answered_once_and_its_ids_are_free() {
     assert_eq!(answers[0]["error"]["code"], -32600);
 }
 
-/// The last answer is what counts, not what the server does afterwards.
+/// The last response counts, not what the server does afterwards.
 #[test]
 fn it_does_not_wait_for_a_server_that_has_answered_everything_and_stays() {
     let place = Place::new();
@@ -89,13 +89,13 @@ fn it_does_not_wait_for_a_server_that_has_answered_everything_and_stays() {
     let mut peer = client(&place, &[("PATTERM_SOCKET", server.socket())]);
     peer.ask(1, "tools/list", json!({}));
     let mut conversation = server.accept();
-    let list = conversation.hear();
+    let list = conversation.receive();
     peer.ask(2, "tools/call", json!({"name": "x"}));
-    let call = conversation.hear();
+    let call = conversation.receive();
     conversation.answer(&list, json!({}));
     assert_eq!(peer.receive()["id"], 1);
     peer.end();
-    assert_eq!(conversation.try_hear(), None, "told that no more comes");
+    assert_eq!(conversation.try_receive(), None, "told that there is no more input");
     conversation.answer(&call, json!({}));
     let answers = within(AT_ONCE, || peer.finish());
     assert_eq!(ids(&answers), [2]);
@@ -109,7 +109,7 @@ fn a_call_that_never_ends_is_given_up_in_the_end() {
     let mut peer = client(&place, &[("PATTERM_SOCKET", server.socket())]);
     peer.ask(1, "tools/call", json!({"name": "x"}));
     let mut conversation = server.accept();
-    conversation.hear();
+    conversation.receive();
     let answers = within(IN_THE_END, || peer.finish());
     assert_eq!(ids(&answers), [1]);
     assert_eq!(answers[0]["error"]["code"], -32008);
@@ -122,14 +122,14 @@ fn sigterm_lets_calls_in_flight_finish_and_exits_0() {
     let place = Place::new();
     let server = place.serve_in_process();
     for framing in [Framing::Newline, Framing::Headers] {
-        let mut peer = server.connect(Door::Proxy(framing));
+        let mut peer = server.connect(Transport::Proxy(framing));
         peer.ask(1, "test_wait", json!({}));
         // Answered after the call before it has reached the server.
         peer.answer(2, "ping", json!({}));
         peer.signal(Signal::TERM);
         within(AT_ONCE, || {
             assert_eq!(peer.receive()["result"], json!({"ok": true}));
-            assert_eq!(peer.try_receive(), None, "though standard input is open");
+            assert_eq!(peer.try_receive(), None, "although standard input is still open");
             assert_eq!(peer.wait().unwrap().code(), Some(0));
         });
     }
@@ -203,9 +203,9 @@ fn the_death_of_its_parent_ends_it() {
     drop((input, writer));
 }
 
-/// A client that asks for much and reads nothing must not keep it for ever.
+/// A client that requests much and reads nothing must not keep the proxy forever.
 #[test]
-fn sigterm_ends_it_though_its_client_does_not_read() {
+fn sigterm_ends_it_although_its_client_does_not_read() {
     let place = Place::new();
     let server = place.serve_in_process();
     let mut peer = server.connect(PROXY);
@@ -217,7 +217,7 @@ fn sigterm_ends_it_though_its_client_does_not_read() {
     within(IN_THE_END, || peer.wait());
 }
 
-/// The same at the end of input: what is read late is still whole.
+/// The same at the end of input: responses that are read late are complete.
 #[test]
 fn a_client_that_reads_late_gets_everything() {
     let place = Place::new();
@@ -235,7 +235,7 @@ fn a_client_that_reads_late_gets_everything() {
     }
 }
 
-/// Nothing of it outlives it, and the server it started does.
+/// Nothing of the proxy outlives it, except the server that it started.
 #[test]
 fn it_leaves_the_server_it_started() {
     let place = Place::new();

@@ -1,10 +1,10 @@
-//! Which server is meant, who calls it, and where it is found.
+//! How the proxy determines its server, the server's address and the caller.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use patterm_agents::identity::hand_over;
+use patterm_agents::identity::write_file;
 use patterm_wire::Framing;
 use patterm_wire::requests::ServerEntry;
 use rustix::process::Signal;
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::{NOTHING, client, server_pid};
 use crate::support::{FakeServer, Peer, Place, Running};
 
-/// The first thing that a server hears from a proxy with these arguments and variables, whose
-/// client asks for a ping.
+/// The first message that a server receives from a proxy with these arguments and variables, whose
+/// client sends a ping.
 fn heard(
     place: &Place,
     server: &FakeServer,
@@ -26,12 +26,13 @@ fn heard(
     let mut peer = Peer::through(command, Framing::Newline);
     peer.ask(1, "ping", json!({}));
     let mut conversation = server.accept();
-    let first = conversation.hear();
-    let request = if first.get("method").is_some() { first.clone() } else { conversation.hear() };
+    let first = conversation.receive();
+    let request =
+        if first.get("method").is_some() { first.clone() } else { conversation.receive() };
     conversation.answer(&request, json!({}));
     assert_eq!(peer.receive(), json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
     peer.end();
-    assert_eq!(conversation.try_hear(), None);
+    assert_eq!(conversation.try_receive(), None);
     drop(conversation);
     assert_eq!(peer.finish(), NOTHING);
     first
@@ -42,7 +43,7 @@ const TWO: &str = "2222222222222222222222222222222222222222222222222222222222222
 const THREE: &str = "3333333333333333333333333333333333333333333333333333333333333333";
 
 #[test]
-fn variables_say_which_server_and_who_calls_and_flags_win_over_them() {
+fn variables_select_server_and_caller_and_flags_override_them() {
     let place = Place::new();
     let [right, wrong] = ["right.sock", "wrong.sock"].map(|name| FakeServer::at(&place.path(name)));
     let [file_two, file_three] = ["two", "three"].map(|name| place.path(name));
@@ -57,7 +58,7 @@ fn variables_say_which_server_and_who_calls_and_flags_win_over_them() {
     let (key, other_key) = ("0123456789abcdef", "fedcba9876543210");
     let first = |arguments: &[&str], variables: &[(&str, &str)]| {
         let first = heard(&place, &right, arguments, variables);
-        assert!(wrong.nobody_came());
+        assert!(wrong.no_connection());
         first
     };
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}});
@@ -67,7 +68,7 @@ fn variables_say_which_server_and_who_calls_and_flags_win_over_them() {
     assert_eq!(first(&["--socket", socket], &[]), ping);
     assert_eq!(first(&["--socket", socket], &[("PATTERM_SOCKET", other_socket)]), ping);
     assert_eq!(first(&[], &[from_env, ("PATTERM_PROJECT_KEY", key)]), ping);
-    // What is empty counts as not there.
+    // Empty values count as unset.
     let empty = ["PATTERM_PROJECT_KEY", "PATTERM_IDENTITY", "PATTERM_IDENTITY_FILE"];
     assert_eq!(first(&[], &[from_env, (empty[0], ""), (empty[1], ""), (empty[2], "")]), ping);
 
@@ -99,16 +100,16 @@ fn variables_say_which_server_and_who_calls_and_flags_win_over_them() {
 }
 
 #[test]
-fn a_key_in_the_environment_that_is_none_is_told_and_nothing_is_asked() {
+fn an_invalid_key_in_the_environment_is_reported_and_no_server_is_contacted() {
     let place = Place::new();
     let output = place.patterm(&["mcp-stdio"]).env("PATTERM_PROJECT_KEY", "../x").output().unwrap();
     assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b""[..]));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("PATTERM_PROJECT_KEY is \"../x\""), "{said}");
+    let reason = String::from_utf8(output.stderr).unwrap();
+    assert!(reason.contains("PATTERM_PROJECT_KEY is \"../x\""), "{reason}");
 }
 
 #[test]
-fn an_agent_is_who_its_identity_file_says() {
+fn the_identity_file_identifies_the_agent() {
     let place = Place::new();
     let mut issuing = place.serve_in_process();
     let (lead, token) = issuing.agent("lead", None);
@@ -116,7 +117,7 @@ fn an_agent_is_who_its_identity_file_says() {
     issuing.stop();
     for (process, token, role) in [(&lead, token, "orchestrator"), (&sub, sub_token, "sub-agent")] {
         let file = place.path(&process.name);
-        hand_over(&token, &file).unwrap();
+        write_file(&token, &file).unwrap();
         let mut peer = client(&place, &[("PATTERM_IDENTITY_FILE", &file)]);
         let caller = peer.call(1, "whoami", json!({}))["caller"].take();
         assert_eq!((&caller["process_id"], &caller["role"]), (&json!(process.id), &json!(role)));
@@ -136,7 +137,7 @@ fn answering(command: &mut Command) -> u32 {
 }
 
 #[test]
-fn the_working_directory_says_which_project_is_meant() {
+fn the_working_directory_selects_the_project() {
     let place = Place::new();
     let root = place.path("project");
     std::fs::write(root.join("patterm.toml"), "").unwrap();
@@ -147,7 +148,7 @@ fn the_working_directory_says_which_project_is_meant() {
 }
 
 #[test]
-fn behind_a_dead_socket_the_server_is_found_by_its_key_from_anywhere() {
+fn with_a_dead_socket_the_server_is_found_by_its_key_from_anywhere() {
     let place = Place::new();
     let dead = place.serve();
     dead.kill();
@@ -188,17 +189,17 @@ fn without_a_session_folder_it_is_found_beside_its_dead_socket() {
     }
 }
 
-/// Where nobody serves any more, such a proxy starts the project's server: the same project, with
-/// the same state, and so the same identities.
+/// If no server is running, such a proxy starts the project's server: the same project, with the
+/// same state, and so the same identities.
 #[test]
-fn without_a_session_folder_it_starts_the_server_that_its_token_is_from() {
+fn without_a_session_folder_it_starts_the_server_that_issued_its_token() {
     let place = Place::of_another_user();
     let mut issuing = place.serve_in_process();
     let (lead, token) = issuing.agent("lead", None);
     issuing.stop();
     let file = place.path("token");
-    hand_over(&token, &file).unwrap();
-    // The state folder that both find without being told.
+    write_file(&token, &file).unwrap();
+    // The state folder that both use by default.
     std::fs::create_dir_all(place.path("home/.local")).unwrap();
     std::fs::rename(place.path("state"), place.path("home/.local/state")).unwrap();
     place.give_to_user(&place.path(""));
@@ -221,7 +222,7 @@ fn serve_in_default_state(place: &Place) -> ServerEntry {
 }
 
 #[test]
-fn where_the_server_cannot_be_known_every_request_is_told_so() {
+fn if_the_server_cannot_be_determined_every_request_is_told_so() {
     let place = Place::new();
     let key = "0123456789abcdef";
     let variables = [("PATTERM_PROJECT_KEY", Path::new(key))];

@@ -1,5 +1,5 @@
-//! A caller whose identity does not hold is told so at each request, and never served as a
-//! stranger.
+//! A caller with an invalid identity gets an error for each request, and is never served
+//! anonymously.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::{NOTHING, client};
 use crate::support::{FakeServer, Peer, Place, User};
 
-/// Asks three things. Each must be answered with an error that holds these words, a notification
-/// with nothing, and the proxy must exit with 1.
+/// Sends three requests and a notification. Each request must fail with an error that contains
+/// these words, the notification gets no response, and the proxy must exit with 1.
 #[track_caller]
 fn check_refused(mut peer: Peer, words: &str) {
     for (id, method) in [(1, "initialize"), (2, "tools/list"), (3, "tools/call")] {
@@ -21,7 +21,7 @@ fn check_refused(mut peer: Peer, words: &str) {
         assert!(message.contains(words), "{message}");
         peer.notify("notifications/initialized", json!({}));
     }
-    // One more that is still on its way when the input ends.
+    // One more that is still in flight when the input ends.
     peer.ask("last", "ping", json!({}));
     let (left, status) = peer.exit();
     let ids: Vec<&Value> = left.iter().map(|answer| &answer["id"]).collect();
@@ -31,7 +31,7 @@ fn check_refused(mut peer: Peer, words: &str) {
 }
 
 #[test]
-fn an_identity_that_cannot_be_read_is_told_at_each_request() {
+fn an_unreadable_identity_is_reported_for_each_request() {
     let place = Place::new();
     let server = FakeServer::at(&place.path("fake.sock"));
     let write = |name: &str, text: &[u8]| {
@@ -40,7 +40,7 @@ fn an_identity_that_cannot_be_read_is_told_at_each_request() {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
         path
     };
-    let (none, garbage) = ("cannot read the identity file", "holds no identity token");
+    let (none, garbage) = ("cannot read the identity file", "contains no identity token");
     let token = "0".repeat(64);
     for (file, words) in [
         (place.path("missing"), none),
@@ -53,14 +53,14 @@ fn an_identity_that_cannot_be_read_is_told_at_each_request() {
     ] {
         let variables = [("PATTERM_SOCKET", server.socket()), ("PATTERM_IDENTITY_FILE", &file)];
         check_refused(client(&place, &variables), words);
-        assert_eq!(server.accept().try_hear(), None, "nothing was sent");
-        assert!(server.nobody_came(), "nor tried again");
+        assert_eq!(server.accept().try_receive(), None, "nothing was sent");
+        assert!(server.no_connection(), "nor tried again");
     }
     let variables =
         [("PATTERM_SOCKET", server.socket()), ("PATTERM_IDENTITY", Path::new("garbage"))];
     check_refused(client(&place, &variables), "PATTERM_IDENTITY is not an identity token");
-    assert_eq!(server.accept().try_hear(), None);
-    assert!(server.nobody_came());
+    assert_eq!(server.accept().try_receive(), None);
+    assert!(server.no_connection());
 }
 
 #[test]
@@ -72,22 +72,20 @@ fn an_identity_file_that_others_can_read_or_own_is_refused_and_nothing_is_sent()
     let check = |words: &str| {
         let variables = [("PATTERM_SOCKET", server.socket()), ("PATTERM_IDENTITY_FILE", &file)];
         check_refused(client(&place, &variables), words);
-        assert_eq!(server.accept().try_hear(), None, "nothing was sent");
+        assert_eq!(server.accept().try_receive(), None, "nothing was sent");
     };
-    // A verb in an agent's shell says so, and does not go on as a person.
+    // A verb in an agent's shell reports it, and does not continue as a person.
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
     let key = place.project().key().to_owned();
     let mut verb = place.patterm(&["ps"]);
     let output = verb.env("PATTERM_PROJECT_KEY", key).env("PATTERM_IDENTITY_FILE", &file).output();
     let output = output.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("has mode 0644"), "{said}");
+    let reason = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{reason}");
+    assert!(reason.contains("has mode 0644"), "{reason}");
     for mode in [0o644, 0o640, 0o606] {
         std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
-        check(&format!(
-            "has mode {mode:04o}: others may read the token in it; close it with `chmod"
-        ));
+        check(&format!("has mode {mode:04o}, so others can read the token in it; run `chmod"));
     }
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
     std::os::unix::fs::chown(&file, Some(User::reserve().uid), None).unwrap();
@@ -95,7 +93,7 @@ fn an_identity_file_that_others_can_read_or_own_is_refused_and_nothing_is_sent()
 }
 
 #[test]
-fn a_greeting_that_the_server_refuses_is_not_tried_again() {
+fn a_greeting_that_the_server_refuses_is_not_repeated() {
     let place = Place::new();
     let _server = place.serve();
     let forged = "ab".repeat(32);
@@ -125,9 +123,9 @@ fn another_projects_key_is_refused_likewise() {
     check_refused(client(&place, &variables), "this server serves another project");
 }
 
-/// Requests that are written together with the greeting are answered, each once.
+/// Requests that are written together with the greeting are answered once each.
 #[test]
-fn requests_on_their_way_when_the_refusal_comes_are_answered() {
+fn requests_in_flight_at_the_refusal_are_answered() {
     let place = Place::new();
     let server = FakeServer::at(&place.path("fake.sock"));
     let token = "ab".repeat(32);
@@ -137,11 +135,11 @@ fn requests_on_their_way_when_the_refusal_comes_are_answered() {
         peer.ask(id, "tools/call", json!({"name": "whoami"}));
     }
     let mut conversation = server.accept();
-    assert_eq!(conversation.hear(), json!({"patterm_identity": token}));
+    assert_eq!(conversation.receive(), json!({"patterm_identity": token}));
     for id in 1..=3 {
-        assert_eq!(conversation.hear()["id"], id);
+        assert_eq!(conversation.receive()["id"], id);
     }
-    conversation.say(&json!({"jsonrpc": "2.0", "id": null,
+    conversation.send(&json!({"jsonrpc": "2.0", "id": null,
         "error": {"code": -32000, "message": "greeting refused: as the test likes"}}));
     drop(conversation);
     let (left, status) = peer.exit();
@@ -152,12 +150,12 @@ fn requests_on_their_way_when_the_refusal_comes_are_answered() {
         assert_eq!(answer["error"]["message"], "greeting refused: as the test likes");
     }
     assert_eq!(status.code(), Some(1));
-    assert!(server.nobody_came());
+    assert!(server.no_connection());
 }
 
 /// Revoked while connected: the process is closed, and its calls are refused one by one.
 #[test]
-fn a_process_that_is_removed_is_refused_from_then_on() {
+fn a_removed_process_is_refused_from_then_on() {
     let place = Place::new();
     let server = place.serve_in_process();
     let (lead, token) = server.agent("lead", None);

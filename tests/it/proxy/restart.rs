@@ -1,14 +1,14 @@
-//! The real server killed, ended and started again under a client that goes on.
+//! The real server is killed, shut down and restarted under a client that continues.
 
 use std::path::Path;
 
-use patterm_agents::identity::hand_over;
+use patterm_agents::identity::write_file;
 use patterm_wire::Framing;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{NOTHING, client, initialize_params, server_pid, shake_hands};
-use crate::support::{Door, Peer, Place, Running};
+use crate::support::{Peer, Place, Running, Transport};
 
 /// `kill -9`, and waits until the process is gone.
 fn kill(pid: u32) {
@@ -18,13 +18,13 @@ fn kill(pid: u32) {
 }
 
 #[test]
-fn killed_twenty_times_it_serves_the_same_client_as_the_same_caller() {
+fn after_twenty_kills_it_serves_the_same_client_as_the_same_caller() {
     let place = Place::new();
     let mut issuing = place.serve_in_process();
     let (lead, token) = issuing.agent("lead", None);
     issuing.stop();
     let file = place.path("token");
-    hand_over(&token, &file).unwrap();
+    write_file(&token, &file).unwrap();
     let mut peer = client(&place, &[("PATTERM_IDENTITY_FILE", &file)]);
     shake_hands(&mut peer);
     let mut last = None;
@@ -39,9 +39,9 @@ fn killed_twenty_times_it_serves_the_same_client_as_the_same_caller() {
     assert_eq!(peer.finish(), NOTHING);
 }
 
-/// The same without a pause: requests are on their way when the server dies.
+/// The same without a pause: requests are in flight when the server dies.
 #[test]
-fn killed_under_load_every_request_is_answered_once() {
+fn every_request_is_answered_once_when_the_server_is_killed_under_load() {
     let place = Place::new();
     let mut peer = client(&place, &[]);
     shake_hands(&mut peer);
@@ -58,7 +58,7 @@ fn killed_under_load_every_request_is_answered_once() {
             .map(|_| {
                 let answer = peer.receive();
                 let id = answer["id"].as_u64().unwrap();
-                // Reads are asked again; a call may have been lost.
+                // Reads are repeated; a call may have been lost.
                 let lost = answer["error"]["code"] == -32008 && id % 3 == 1;
                 assert!(answer.get("result").is_some() || lost, "{answer}");
                 id
@@ -71,7 +71,7 @@ fn killed_under_load_every_request_is_answered_once() {
 }
 
 #[test]
-fn killed_during_the_handshake_it_is_answered_once() {
+fn a_handshake_is_answered_once_when_the_server_is_killed_during_it() {
     let place = Place::new();
     for _ in 0..10 {
         let server = place.serve();
@@ -87,7 +87,7 @@ fn killed_during_the_handshake_it_is_answered_once() {
 }
 
 #[test]
-fn ended_by_a_person_it_is_started_again_when_it_is_needed() {
+fn a_server_that_a_person_ended_is_started_again_when_needed() {
     let place = Place::new();
     let mut peer = client(&place, &[]);
     shake_hands(&mut peer);
@@ -98,7 +98,7 @@ fn ended_by_a_person_it_is_started_again_when_it_is_needed() {
 }
 
 #[test]
-fn all_clients_of_a_killed_server_meet_again_at_one() {
+fn all_clients_of_a_killed_server_share_one_new_server() {
     let place = Place::new();
     let mut peers: Vec<Peer> = (0..6).map(|_| client(&place, &[])).collect();
     peers.iter_mut().for_each(shake_hands);
@@ -114,12 +114,12 @@ fn all_clients_of_a_killed_server_meet_again_at_one() {
     }
 }
 
-/// A server that ends in good order answers what it has; the proxy adds nothing to it.
+/// A server that shuts down cleanly answers its calls; the proxy adds nothing.
 #[test]
 fn a_call_that_the_ending_server_still_answers_is_answered_once() {
     let place = Place::new();
     let mut server = place.serve_in_process();
-    let mut peer = Peer::connect(Door::Proxy(Framing::Newline), server.socket());
+    let mut peer = Peer::connect(Transport::Proxy(Framing::Newline), server.socket());
     peer.ask(1, "test_wait", json!({}));
     peer.answer(2, "ping", json!({}));
     server.stop();
@@ -127,7 +127,7 @@ fn a_call_that_the_ending_server_still_answers_is_answered_once() {
     assert_eq!(peer.exit().0, NOTHING);
 }
 
-/// The proxy's own start of a server takes a while; what comes meanwhile is not lost.
+/// The proxy takes a while to start a server; requests meanwhile are not lost.
 #[test]
 fn requests_during_the_start_of_a_server_are_answered_in_order() {
     let place = Place::new();
@@ -142,7 +142,7 @@ fn requests_during_the_start_of_a_server_are_answered_in_order() {
 }
 
 #[test]
-fn a_server_that_cannot_start_is_told_with_its_reason() {
+fn a_server_that_cannot_start_is_reported_with_the_reason() {
     let place = Place::new();
     std::os::unix::fs::symlink("/", place.path("run/patterm")).unwrap();
     let mut peer = client(&place, &[]);
@@ -152,7 +152,7 @@ fn a_server_that_cannot_start_is_told_with_its_reason() {
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains("is not a folder that belongs to you alone"), "{message}");
     }
-    // As soon as it can, it does.
+    // It starts as soon as it can.
     std::fs::remove_file(place.path("run/patterm")).unwrap();
     assert_eq!(peer.answer(3, "ping", json!({}))["result"], Value::from(serde_json::Map::new()));
     assert_eq!(peer.finish(), NOTHING);

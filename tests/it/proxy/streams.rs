@@ -12,7 +12,7 @@ use patterm_wire::Framing;
 use serde_json::{Value, json};
 
 use super::{NOTHING, client, shake_hands};
-use crate::support::{Door, FakeServer, Peer, Place};
+use crate::support::{FakeServer, Peer, Place, Transport};
 
 fn request(id: u64, method: &str, params: Value) -> String {
     format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
@@ -28,7 +28,7 @@ fn nothing_but_protocol_is_on_stdout_however_talkative_the_rest_is() {
     let mut command = place.patterm(&["mcp-stdio"]);
     command.env("PATTERM_LOG", "trace").env("RUST_LOG", "trace").env("RUST_BACKTRACE", "full");
     let mut peer = Peer::through(command.stderr(Stdio::null()), Framing::Newline);
-    // Through everything that may have something to say: a start, nonsense, a death, the end.
+    // Through everything that may print: a start, nonsense, a crash, the end.
     shake_hands(&mut peer);
     let who = peer.call(1, "whoami", json!({}));
     peer.send(b"nonsense\n");
@@ -36,7 +36,7 @@ fn nothing_but_protocol_is_on_stdout_however_talkative_the_rest_is() {
     crate::support::Running::of(super::server_pid(&who)).signal(rustix::process::Signal::KILL);
     assert_eq!(peer.answer(2, "tools/list", json!({}))["id"], 2);
     assert_eq!(peer.answer(3, "nonsense", json!({}))["error"]["code"], -32601);
-    // `Peer` fails at the first byte that is no message.
+    // `Peer` fails at the first byte that is not part of a message.
     assert_eq!(peer.finish(), NOTHING);
 }
 
@@ -47,7 +47,7 @@ fn proxy_to(place: &Place, socket: &Path) -> Command {
     command
 }
 
-/// As Node gives its children: a socket for each stream, which does not block.
+/// Streams as Node gives them to its children: a non-blocking socket for each.
 #[test]
 fn sockets_as_standard_streams() {
     let place = Place::new();
@@ -59,7 +59,7 @@ fn sockets_as_standard_streams() {
     let mut command = proxy_to(&place, server.socket());
     command.stdin(OwnedFd::from(child_input)).stdout(OwnedFd::from(child_output));
     let mut child = command.spawn().unwrap();
-    // The child's ends are the child's alone.
+    // Only the child keeps its ends open.
     drop(command);
     let mut output = BufReader::new(output);
     let mut line = String::new();
@@ -96,9 +96,9 @@ fn one_socket_as_both_streams() {
     drop(command);
     client.write_all(request(1, "test_wait", json!({})).as_bytes()).unwrap();
     client.shutdown(Shutdown::Write).unwrap();
-    let mut said = Vec::new();
-    client.read_to_end(&mut said).unwrap();
-    assert_eq!(messages(&said), [json!({"jsonrpc": "2.0", "id": 1, "result": {"ok": true}})]);
+    let mut received = Vec::new();
+    client.read_to_end(&mut received).unwrap();
+    assert_eq!(messages(&received), [json!({"jsonrpc": "2.0", "id": 1, "result": {"ok": true}})]);
     assert!(child.wait().unwrap().success());
 }
 
@@ -125,11 +125,11 @@ fn files_as_standard_streams() {
 }
 
 #[test]
-fn an_answer_of_6_mib_passes_whole() {
+fn an_answer_of_6_mib_passes_completely() {
     let place = Place::new();
     let server = place.serve_in_process();
     for framing in [Framing::Newline, Framing::Headers] {
-        let mut peer = server.connect(Door::Proxy(framing));
+        let mut peer = server.connect(Transport::Proxy(framing));
         let answer = peer.answer(1, "test_large", json!({"bytes": 6 << 20}));
         assert!(
             answer == json!({"jsonrpc": "2.0", "id": 1, "result": {"text": "x".repeat(6 << 20)}})
@@ -138,9 +138,9 @@ fn an_answer_of_6_mib_passes_whole() {
     }
 }
 
-/// To the byte, seen from the server's side: 20 MB in one request, among small ones.
+/// Byte for byte, seen from the server's side: 20 MB in one request, among small ones.
 #[test]
-fn a_request_of_20_mb_passes_whole() {
+fn a_request_of_20_mb_passes_completely() {
     let place = Place::new();
     let server = FakeServer::at(&place.path("fake.sock"));
     let mut peer = client(&place, &[("PATTERM_SOCKET", server.socket())]);
@@ -154,7 +154,7 @@ fn a_request_of_20_mb_passes_whole() {
         let hearing = scope.spawn(|| {
             let mut conversation = server.accept();
             for line in &sent {
-                assert!(conversation.hear_line() == line.as_bytes());
+                assert!(conversation.receive_line() == line.as_bytes());
             }
             conversation
         });
@@ -166,24 +166,24 @@ fn a_request_of_20_mb_passes_whole() {
         assert_eq!(peer.receive()["id"], id);
     }
     peer.end();
-    assert_eq!(conversation.try_hear(), None);
+    assert_eq!(conversation.try_receive(), None);
     drop(conversation);
     assert_eq!(peer.finish(), NOTHING);
 }
 
 #[test]
-fn the_real_server_takes_20_mb_too() {
+fn the_real_server_accepts_20_mb_too() {
     let place = Place::new();
     let server = place.serve_in_process();
     for framing in [Framing::Newline, Framing::Headers] {
-        let mut peer = server.connect(Door::Proxy(framing));
+        let mut peer = server.connect(Transport::Proxy(framing));
         let params = json!({"bytes": 3, "padding": "z".repeat(20_000_000)});
         assert_eq!(peer.answer(1, "test_large", params)["result"], json!({"text": "xxx"}));
         assert_eq!(peer.finish(), NOTHING);
     }
 }
 
-/// The limit is for what the client sends; what the server answers may be longer.
+/// The limit applies to the client's messages; the server's may be longer.
 #[test]
 fn a_small_limit_for_messages_does_not_cut_answers() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! A stranger's machine: a small Debian with the package beside it and a shell to type into.
+//! A new user's machine: a small Debian with the package and a shell to type into.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -7,14 +7,14 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::support::Place;
 
-/// What the shell prints after a command, with how it ended. No program prints it.
+/// What the shell prints after a command, with its exit code. No program prints it.
 const END: &str = "\u{1}end of the command\u{1}";
 
 pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
 }
 
-/// A login shell of a user who has nothing yet. All that runs there ends with this value.
+/// A login shell of a new user. Everything that runs there ends on drop.
 pub(crate) struct Harness {
     shell: Child,
     /// Taken at the end.
@@ -23,16 +23,16 @@ pub(crate) struct Harness {
     _shared: tempfile::TempDir,
 }
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: i32,
-    /// All it printed.
+    /// Its output.
     pub(crate) text: String,
 }
 
 impl Harness {
-    /// A machine with packages of these forms in the folder that the shell is in, a project.
+    /// A machine with packages of these formats in the shell's folder, a project.
     #[expect(clippy::disallowed_methods, reason = "tests start what they test")]
     pub(crate) fn new(forms: &[&str]) -> Self {
         assert!(
@@ -43,7 +43,7 @@ impl Harness {
         package(forms, shared.path());
         let npm = repository().join("tests/release/npm");
         std::fs::copy(npm, shared.path().join("npm")).unwrap();
-        // It is the stranger's too.
+        // It belongs to the new user, too.
         std::fs::set_permissions(shared.path(), PermissionsExt::from_mode(0o755)).unwrap();
         let mut shell = Command::new(repository().join("tests/release/enter"))
             .arg(shared.path())
@@ -68,7 +68,7 @@ impl Harness {
         harness
     }
 
-    /// Starts a manager of the user's, as a log-in does.
+    /// Starts a user manager, as a login does.
     pub(crate) fn begin_manager(&mut self) {
         self.does("export XDG_RUNTIME_DIR=/run/user/$(id -u)");
         self.does("/lib/systemd/systemd --user >/dev/null 2>&1 &");
@@ -92,12 +92,12 @@ impl Harness {
         }
     }
 
-    /// Types a command that must succeed; returns what it printed.
+    /// Types a command that must succeed; returns its output.
     #[track_caller]
     pub(crate) fn does(&mut self, command: &str) -> String {
-        let said = self.says(command);
-        assert_eq!(said.code, 0, "{command}: {}", said.text);
-        said.text
+        let printed = self.says(command);
+        assert_eq!(printed.code, 0, "{command}: {}", printed.text);
+        printed.text
     }
 
     /// Types a command on a terminal, and then an answer.
@@ -110,7 +110,7 @@ impl Harness {
 
 impl Drop for Harness {
     fn drop(&mut self) {
-        // The end of its input is the end of the shell, and of all.
+        // The end of its input ends the shell and everything else.
         drop(self.input.take());
         let _ = self.shell.wait();
     }

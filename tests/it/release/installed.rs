@@ -1,9 +1,9 @@
-//! What a package brings besides the binary, found where shells and `man` look for it.
+//! What a package contains besides the binary, in the places where shells and `man` look for it.
 
 use super::harness::Harness;
 
 #[test]
-fn shells_and_man_know_what_was_installed() {
+fn completions_and_man_pages_are_installed() {
     let mut harness = Harness::installed();
     check_papers(&mut harness);
     let listed = harness.does("dpkg --listfiles patterm");
@@ -11,13 +11,13 @@ fn shells_and_man_know_what_was_installed() {
     {
         assert!(listed.contains(&format!("/usr/{file}\n")), "{file}: {listed}");
     }
-    // Whoever does not like it is rid of it.
+    // It can be removed completely.
     harness.does("sudo apt-get remove --quiet=2 --yes patterm");
     assert_eq!(harness.does("sudo find /etc /usr -name '*patterm*'"), "");
 }
 
 #[test]
-fn an_archive_brings_the_same() {
+fn an_archive_contains_the_same() {
     let mut harness = Harness::new(&["static"]);
     harness.does("sudo tar -C /usr/local --strip-components=1 -xzf patterm-*.tar.gz");
     harness.does("sudo mandb --quiet");
@@ -39,19 +39,19 @@ fn check_papers(harness: &mut Harness) {
     assert_eq!(harness.does(bash).trim(), "token");
     let zsh = "zsh -c 'autoload -U compinit; compinit -u -D; print -r -- $_comps[patterm]'";
     assert_eq!(harness.does(zsh).trim(), "_patterm");
-    // As desktops set it; without it fish looks below /usr alone.
+    // As desktops set it; without it fish searches only /usr.
     let folders = "XDG_DATA_DIRS=/usr/local/share:/usr/share";
     let fish = harness.does(&format!("{folders} fish -c 'complete -C \"patterm tok\"'"));
     assert!(fish.starts_with("token\t"), "{fish}");
 }
 
-/// A stranger's first look: nothing is broken, and what is missing comes with what to do.
+/// A new user's first run: nothing is broken, and everything missing comes with a fix.
 #[test]
-fn the_doctor_on_a_machine_that_has_nothing() {
+fn the_doctor_on_a_bare_machine() {
     let mut harness = Harness::installed();
-    let said = harness.does("LANG=C.UTF-8 patterm doctor");
-    let ill: Vec<_> = said.lines().filter(|line| !line.starts_with("good")).collect();
-    let [agents, advice] = ill.as_slice() else { panic!("{said}") };
-    assert!(agents.starts_with("fair    agents"), "{said}");
-    assert!(advice.contains("Claude Code, Codex, opencode or Gemini CLI"), "{said}");
+    let printed = harness.does("LANG=C.UTF-8 patterm doctor");
+    let ill: Vec<_> = printed.lines().filter(|line| !line.starts_with("good")).collect();
+    let [agents, advice] = ill.as_slice() else { panic!("{printed}") };
+    assert!(agents.starts_with("fair    agents"), "{printed}");
+    assert!(advice.contains("Claude Code, Codex, opencode or Gemini CLI"), "{printed}");
 }

@@ -1,5 +1,5 @@
-//! What strangers get: the package, installed in a small Debian of its own, and everything that the
-//! README tells them to type.
+//! What a new user gets: the package, installed in a small Debian, and everything that the README
+//! says to type.
 
 mod harness;
 mod installed;

@@ -1,12 +1,12 @@
-//! The unit for systemd, under a real manager of the user's: what it starts lives as long as it should,
-//! and ends as it should.
+//! The systemd unit, under a real user manager: its server lives as long as it should, and stops
+//! cleanly.
 
 use super::harness::Harness;
 
 const UNIT: &str = "unit=$(systemd-escape --path --template=patterm@.service ~/project)";
 
 #[test]
-fn a_server_that_systemd_starts_is_ended_well() {
+fn a_server_that_systemd_starts_is_stopped_cleanly() {
     let mut harness = Harness::installed();
     harness.begin_manager();
     harness.does(UNIT);
@@ -17,7 +17,7 @@ fn a_server_that_systemd_starts_is_ended_well() {
     let within = harness.does("systemctl --user status \"$unit\" | cat");
     assert!(within.contains("npm run dev"), "what it starts is in its group: {within}");
 
-    // The end of one server is not the end of it all.
+    // The end of one server does not end everything.
     harness.does("kill -9 $(patterm ls --json | jq '.[0].pid')");
     harness.does("patterm status dev --json | jq --exit-status '.status == \"running\"'");
     harness.does("patterm upgrade");
@@ -31,14 +31,14 @@ fn a_server_that_systemd_starts_is_ended_well() {
     let back = harness.does("patterm restore");
     assert!(back.contains("dev started again"), "{back}");
 
-    // A log-out: the manager ends, and what it started.
+    // A logout ends the manager and everything that it started.
     harness.does("systemctl --user exit; wait");
     assert_nothing_runs(&mut harness);
-    let said = harness.does("patterm ps");
-    assert!(said.contains("1 process was running when everything was ended"), "{said}");
+    let printed = harness.does("patterm ps");
+    assert!(printed.contains("1 process was running when everything was ended"), "{printed}");
 }
 
-/// A zombie runs nothing, and others' programs cannot be seen.
+/// Zombies do not count, and other users' programs cannot be seen.
 #[track_caller]
 fn assert_nothing_runs(harness: &mut Harness) {
     let left = harness.does("readlink /proc/[0-9]*/exe || true");

@@ -1,5 +1,5 @@
-//! Agents that come back: with their conversation where their preset can, and never told twice what
-//! they were told first.
+//! Restored agents: with their conversation if their preset supports that, and without repeating
+//! their first instructions.
 
 use patterm_wire::Method;
 use patterm_wire::restore::{Restore, RestoreMode};
@@ -10,7 +10,7 @@ use crate::agents::fake::{self, turns};
 use crate::support::Place;
 use crate::support::tool_client::{ToolClient, id_of, strings, until};
 
-/// The fake agent, with a way to take a conversation up again.
+/// The fake agent, with support for resuming a conversation.
 const KEEPS: &str = r#"
 [agents.goes-on]
 like = "fake"
@@ -37,9 +37,9 @@ fn until_state(tools: &mut ToolClient, id: &str, state: &str) {
     });
 }
 
-/// An agent that has taken its first instructions, and was seen to work on them.
+/// An agent that has accepted its first instructions, and was seen to work on them.
 #[track_caller]
-fn spoken(tools: &mut ToolClient, place: &Place, preset: &str) -> String {
+fn with_a_turn(tools: &mut ToolClient, place: &Place, preset: &str) -> String {
     let before = turns(place).len();
     let done = format!("done{before}");
     let instructions = format!("work {done}");
@@ -55,7 +55,7 @@ fn spoken(tools: &mut ToolClient, place: &Place, preset: &str) -> String {
     id
 }
 
-/// The agent itself, by what proves who it is.
+/// A client with the agent's identity.
 fn as_agent(place: &Place, id: &str) -> ToolClient {
     let identity = place.state().file("agents").join(id).join("identity");
     let token = std::fs::read_to_string(identity).unwrap();
@@ -64,7 +64,7 @@ fn as_agent(place: &Place, id: &str) -> ToolClient {
     tools
 }
 
-/// What follows an argument.
+/// The argument after another one.
 #[track_caller]
 fn after(argv: &Value, flag: &str) -> String {
     let argv = strings(argv);
@@ -74,16 +74,16 @@ fn after(argv: &Value, flag: &str) -> String {
 }
 
 #[test]
-fn agents_go_on_with_their_conversations_and_those_below_them_run_again() {
+fn agents_resume_their_conversations_and_their_descendants_run_again() {
     let place = place();
     let (_, mut tools) = serve(&place);
-    let lead = spoken(&mut tools, &place, "goes-on");
-    let forgets = spoken(&mut tools, &place, "fake");
+    let lead = with_a_turn(&mut tools, &place, "goes-on");
+    let forgets = with_a_turn(&mut tools, &place, "fake");
     let mut own = as_agent(&place, &lead);
     let child = id_of(&own.ok("spawn_process", json!({"argv": ["cat"], "name": "below"})));
     let silent = id_of(&tools.ok("spawn_agent", json!({"agent": "goes-on", "name": "silent"})));
     until_state(&mut tools, &silent, "idle");
-    // What is sent while it asks a person something waits, and arrives when it is back.
+    // A message that is sent during a dialog waits, and arrives after the restore.
     let send = |message: &str| json!({"target_process_id": lead, "message": message});
     tools.ok("send_message", send("ask"));
     until_state(&mut tools, &lead, "blocked");
@@ -95,42 +95,43 @@ fn agents_go_on_with_their_conversations_and_those_below_them_run_again() {
 
     let (_, mut tools) = serve(&place);
     let found = offers(&place);
-    let how: Vec<_> = found.iter().map(|offer| (offer.id.as_str(), offer.how)).collect();
+    let how: Vec<_> = found.iter().map(|offer| (offer.id.as_str(), offer.how.clone())).collect();
     let (lead_, forgets_, child_, silent_) = (&*lead, &*forgets, &*child, &*silent);
     let expected = [
         (lead_, RestoreMode::Resumed),
-        (forgets_, RestoreMode::Anew),
+        (forgets_, RestoreMode::NewConversation),
         (child_, RestoreMode::Again),
-        (silent_, RestoreMode::Anew),
+        (silent_, RestoreMode::NewConversation),
     ];
     assert_eq!(how, expected);
-    assert!(found[1].reason.as_ref().unwrap().contains("does not say how a conversation"));
-    assert!(found[3].reason.as_ref().unwrap().contains("nothing was said"));
+    assert!(found[1].reason.as_ref().unwrap().contains("has no `resume` section"));
+    assert!(found[3].reason.as_ref().unwrap().contains("has no turns yet"));
     let back = restore(&mut tools, json!({}));
-    let how: Vec<_> = back.iter().map(|back| (back.process_id.as_str(), back.how)).collect();
+    let how: Vec<_> =
+        back.iter().map(|back| (back.process_id.as_str(), back.how.clone())).collect();
     assert_eq!(how, expected, "those above come first");
     for id in [&lead, &forgets, &child, &silent] {
         assert_eq!(status_of(&mut tools, id), "running", "{id}");
     }
     assert_eq!(after(&tools.status(&lead)["argv"], "--again"), conversation);
     let fresh = after(&tools.status(&silent)["argv"], "--begin");
-    assert_ne!(fresh, unused, "no CLI takes the same id for two conversations");
+    assert_ne!(fresh, unused, "no CLI accepts the same id for two conversations");
     let told = until_turns(&place, 4);
     assert!(told[3].contains("are you back"), "{told:?}");
     for id in [&lead, &forgets, &silent] {
         until_state(&mut tools, id, "idle");
     }
-    assert_eq!(turns(&place).len(), 4, "nobody is told twice what he was told first");
+    assert_eq!(turns(&place).len(), 4, "first instructions are not repeated");
     assert_eq!(tools.status(&child)["parent_id"], json!(lead));
     let me = as_agent(&place, &lead).ok("whoami", json!({}));
-    assert_eq!(me["caller"]["process_id"], json!(lead), "it is who it was");
+    assert_eq!(me["caller"]["process_id"], json!(lead), "it has the same identity");
 }
 
 #[test]
-fn no_agent_brings_anything_back() {
+fn an_agent_cannot_restore_processes() {
     let place = place();
     let (_, mut tools) = serve(&place);
-    let agent = spoken(&mut tools, &place, "goes-on");
+    let agent = with_a_turn(&mut tools, &place, "goes-on");
     let cat = tools.run(&["cat"]);
     place.run(&["kill"]);
     serve(&place);
@@ -143,17 +144,21 @@ fn no_agent_brings_anything_back() {
 }
 
 #[test]
-fn there_are_never_more_agents_than_may_be() {
+fn a_restore_respects_the_limit_of_agents() {
     let mut place = place();
     let (_, mut tools) = serve(&place);
-    let ids = [spoken(&mut tools, &place, "goes-on"), spoken(&mut tools, &place, "goes-on")];
+    let ids =
+        [with_a_turn(&mut tools, &place, "goes-on"), with_a_turn(&mut tools, &place, "goes-on")];
     place.run(&["kill"]);
     place.set("PATTERM_LIMITS", "agents=1");
     let (_, mut tools) = serve(&place);
     let back = restore(&mut tools, json!({}));
-    assert_eq!([back[0].how, back[1].how], [RestoreMode::Resumed, RestoreMode::Not]);
+    assert_eq!(
+        [back[0].how.clone(), back[1].how.clone()],
+        [RestoreMode::Resumed, RestoreMode::Not]
+    );
     let why = back[1].reason.as_ref().unwrap();
-    assert!(why.contains("1 agents run already"), "{why}");
+    assert!(why.contains("1 agents are already running"), "{why}");
     assert_eq!(offered(&place), ids[1..]);
 }
 
@@ -161,7 +166,7 @@ fn there_are_never_more_agents_than_may_be() {
 fn an_agent_whose_cli_is_gone_says_so_and_is_still_offered() {
     let place = place();
     let (_, mut tools) = serve(&place);
-    let agent = spoken(&mut tools, &place, "goes-on");
+    let agent = with_a_turn(&mut tools, &place, "goes-on");
     place.run(&["kill"]);
     let file = place.path("home/.config/patterm/config.toml");
     let settings = std::fs::read_to_string(&file).unwrap();
@@ -169,19 +174,19 @@ fn an_agent_whose_cli_is_gone_says_so_and_is_still_offered() {
     let (_, mut tools) = serve(&place);
     let offer = offers(&place).remove(0);
     assert_eq!(offer.how, RestoreMode::Not);
-    assert!(offer.reason.unwrap().contains("no program that can be run"));
+    assert!(offer.reason.unwrap().contains("not an executable file"));
     assert_eq!(restore(&mut tools, json!({}))[0].how, RestoreMode::Not);
     std::fs::write(&file, settings).unwrap();
     assert_eq!(restore(&mut tools, json!({}))[0].how, RestoreMode::Resumed);
     assert_eq!(status_of(&mut tools, &agent), "running");
 }
 
-/// One that was ended with everything has not come to rest; once it is declined, it has.
+/// An agent that was ended with everything is not settled; once it is declined, it is.
 #[test]
-fn whoever_waits_for_one_at_rest_waits_until_it_is_decided() {
+fn waiting_for_an_idle_process_lasts_until_its_restore_is_decided() {
     let place = place();
     let (_, mut tools) = serve(&place);
-    let owner = spoken(&mut tools, &place, "goes-on");
+    let owner = with_a_turn(&mut tools, &place, "goes-on");
     let mut own = as_agent(&place, &owner);
     let busy = "while :; do echo busy; sleep 0.1; done";
     let spawn = json!({"argv": ["sh", "-c", busy]});

@@ -1,4 +1,4 @@
-//! Processes of the project file: as the file says now, and only where it is trusted.
+//! Processes of the project file: according to the current file, and only if it is trusted.
 
 use patterm_wire::restore::RestoreMode;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn until_running(tools: &mut ToolClient, name: &str) -> String {
 }
 
 #[test]
-fn what_starts_by_itself_is_not_offered_and_the_rest_comes_as_the_file_says_now() {
+fn automatic_processes_are_not_offered_and_others_follow_the_current_file() {
     let place = Place::new();
     write(&place, FILE);
     place.run(&["trust", "--yes"]);
@@ -39,7 +39,7 @@ fn what_starts_by_itself_is_not_offered_and_the_rest_comes_as_the_file_says_now(
     place.run(&["kill"]);
     write(&place, &FILE.replace("first", "second"));
 
-    // Not before a person has looked at what changed.
+    // Not before a person has reviewed the change.
     let (_, mut tools) = serve(&place);
     assert_eq!(offered(&place), Vec::<String>::new());
     assert_eq!(restore(&mut tools, json!({"ids": [dev]}))[0].how, RestoreMode::Not);
@@ -50,11 +50,11 @@ fn what_starts_by_itself_is_not_offered_and_the_rest_comes_as_the_file_says_now(
     assert_eq!(offered(&place), [&*dev]);
     assert_eq!(restore(&mut tools, json!({}))[0].how, RestoreMode::Again);
     tools.wait(&dev, "second");
-    assert_eq!(tools.status(&web)["runs"], 2, "what runs is left alone");
+    assert_eq!(tools.status(&web)["runs"], 2, "running processes are left alone");
 }
 
 #[test]
-fn one_that_needs_another_waits_for_it() {
+fn a_restored_process_waits_for_its_dependency() {
     let place = Place::new();
     write(
         &place,
@@ -75,8 +75,8 @@ fn one_that_needs_another_waits_for_it() {
     assert_eq!(offered(&place), [app.clone(), db.clone()]);
     let back = restore(&mut tools, json!({"ids": [app]}));
     assert_eq!(back[0].how, RestoreMode::Again);
-    assert_eq!(back[0].reason.as_deref(), Some("as soon as db is ready"));
-    assert_eq!(offered(&place), Vec::<String>::new(), "what it needs comes with it");
+    assert_eq!(back[0].reason.as_deref(), Some("it is waiting for db"));
+    assert_eq!(offered(&place), Vec::<String>::new(), "its dependency is restored with it");
     until_running(&mut tools, "db");
     tools.line(&db, "");
     until("the second life", || (tools.status(&app)["runs"] == 2).then_some(()));

@@ -1,4 +1,4 @@
-//! `patterm kill`, a signal, and what is decided afterwards.
+//! `patterm kill`, a signal, and the person's decision afterwards.
 
 use patterm_wire::Method;
 use patterm_wire::restore::{EndCause, Restore, RestoreMode};
@@ -10,7 +10,7 @@ use crate::support::Place;
 use crate::support::tool_client::{id_of, until};
 
 #[test]
-fn what_ran_at_a_kill_is_offered_and_comes_back_as_it_was() {
+fn processes_that_ran_at_a_kill_are_offered_and_restored_unchanged() {
     let place = Place::new();
     let (_, mut tools) = serve(&place);
     let shell = id_of(&tools.ok("spawn_process", json!({"kind": "terminal", "name": "mine"})));
@@ -36,7 +36,7 @@ fn what_ran_at_a_kill_is_offered_and_comes_back_as_it_was() {
     assert_eq!(ids, [&shell, &command]);
     for offer in &found {
         assert_eq!(
-            (offer.how, offer.cause, &offer.reason),
+            (offer.how.clone(), offer.cause.clone(), &offer.reason),
             (RestoreMode::Again, EndCause::Kill, &None)
         );
         assert!(offer.at.is_some());
@@ -46,8 +46,8 @@ fn what_ran_at_a_kill_is_offered_and_comes_back_as_it_was() {
     assert_eq!(tools.status(&shell)["can_be_brought_back"], true);
     assert_eq!(status_of(&mut tools, &shell), "stopped", "nothing is started unasked");
 
-    let said = place.run(&["restore"]);
-    assert_eq!(said, format!("{shell:<6} mine started again\n{command:<6} dev started again\n"));
+    let printed = place.run(&["restore"]);
+    assert_eq!(printed, format!("{shell:<6} mine started again\n{command:<6} dev started again\n"));
     for id in [&shell, &command] {
         let status = tools.status(id);
         assert_eq!((&status["status"], &status["runs"]), (&json!("running"), &json!(2)), "{id}");
@@ -64,7 +64,7 @@ fn what_ran_at_a_kill_is_offered_and_comes_back_as_it_was() {
 }
 
 #[test]
-fn what_is_declined_is_gone_and_stays_gone() {
+fn declined_processes_stay_removed() {
     let place = Place::new();
     let (_, mut tools) = serve(&place);
     let ids: Vec<String> = (0..3).map(|_| tools.run(&["cat"])).collect();
@@ -73,7 +73,7 @@ fn what_is_declined_is_gone_and_stays_gone() {
     let declined = restore(&mut tools, json!({"ids": [ids[0]], "decline": true}));
     assert_eq!(declined.len(), 1);
     assert_eq!(offered(&place), ids[1..]);
-    // Undecided is not declined, over however many servers.
+    // Undecided is not declined, however many servers come and go.
     place.run(&["kill"]);
     let (server, _) = serve(&place);
     assert_eq!(offered(&place), ids[1..]);
@@ -81,7 +81,8 @@ fn what_is_declined_is_gone_and_stays_gone() {
     let (_, mut tools) = serve(&place);
     assert_eq!(offered(&place), ids[1..]);
     let back = restore(&mut tools, json!({"ids": [ids[2], ids[0], "p99"]}));
-    let how: Vec<_> = back.iter().map(|back| (back.process_id.as_str(), back.how)).collect();
+    let how: Vec<_> =
+        back.iter().map(|back| (back.process_id.as_str(), back.how.clone())).collect();
     assert_eq!(
         how,
         [(&*ids[0], RestoreMode::Not), ("p99", RestoreMode::Not), (&*ids[2], RestoreMode::Again)]
@@ -92,13 +93,13 @@ fn what_is_declined_is_gone_and_stays_gone() {
     assert_eq!(offered(&place), [ids[2].clone()], "only what ran since");
     let (_, mut tools) = serve(&place);
     assert_eq!(tools.ids(), ids, "the entries stay");
-    // Whoever starts one himself has decided, and so has whoever closes one.
+    // Starting a process by hand is a decision, and so is closing one.
     tools.ok("start_process", json!({"process_id": ids[2]}));
     assert!(offers(&place).is_empty());
 }
 
 #[test]
-fn one_that_fails_stops_no_other_and_stays_offered() {
+fn a_failed_restore_stops_no_other_and_stays_offered() {
     let place = Place::new();
     let (_, mut tools) = serve(&place);
     let folder = place.folder("project/gone");
@@ -108,10 +109,13 @@ fn one_that_fails_stops_no_other_and_stays_offered() {
     std::fs::remove_dir(&folder).unwrap();
     let (_, mut tools) = serve(&place);
     let output = place.patterm(&["restore"]).output().unwrap();
-    let (said, errors) = (String::from_utf8(output.stdout), String::from_utf8(output.stderr));
-    let (said, errors) = (said.unwrap(), errors.unwrap());
+    let (printed, errors) = (String::from_utf8(output.stdout), String::from_utf8(output.stderr));
+    let (printed, errors) = (printed.unwrap(), errors.unwrap());
     assert_eq!(output.status.code(), Some(1));
-    assert!(said.contains("cat not started: ") && said.contains("cat-2 started again"), "{said}");
+    assert!(
+        printed.contains("cat not started: ") && printed.contains("cat-2 started again"),
+        "{printed}"
+    );
     assert!(errors.contains("1 of 2 processes could not be restored"), "{errors}");
     assert_eq!(status_of(&mut tools, &cat), "running");
     assert_eq!(offered(&place), [&*gone]);
@@ -121,18 +125,19 @@ fn one_that_fails_stops_no_other_and_stays_offered() {
 }
 
 #[test]
-fn a_server_that_is_told_to_end_by_a_signal_offers_too() {
+fn processes_are_also_offered_after_a_signal_ended_the_server() {
     let place = Place::new();
     let (server, mut tools) = serve(&place);
     let cat = tools.run(&["cat"]);
-    // At a log-out everybody is told to end, and some are faster.
+    // At a logout everything is terminated, and some processes are faster.
     let fast = tools.run(&["cat"]);
     let pid = u32::try_from(tools.status(&fast)["pid"].as_u64().unwrap()).unwrap();
     crate::support::Running::of(pid).signal(Signal::TERM);
     tools.ended(&fast);
     server.end_with(Signal::TERM);
     let found = offers(&place);
-    let causes: Vec<_> = found.iter().map(|offer| (offer.id.as_str(), offer.cause)).collect();
+    let causes: Vec<_> =
+        found.iter().map(|offer| (offer.id.as_str(), offer.cause.clone())).collect();
     assert_eq!(causes, [(&*cat, EndCause::Signal), (&*fast, EndCause::Signal)]);
 }
 
@@ -149,7 +154,7 @@ fn an_upgrade_ends_nothing_and_offers_nothing() {
 }
 
 #[test]
-fn wrong_wishes_are_named() {
+fn invalid_restore_requests_are_reported() {
     let place = Place::new();
     let (_, mut tools) = serve(&place);
     for params in [json!({"ids": "p1"}), json!({"decline": 1}), json!({"all": true})] {

@@ -1,5 +1,5 @@
-//! After `patterm kill`, a power cut or a reboot: exactly what ran is offered, and restored in its
-//! own entries when a person says so.
+//! After `patterm kill`, a power cut or a reboot: exactly the processes that ran are offered, and
+//! restored in their own entries when a person confirms.
 
 mod conversations;
 mod declared;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::support::tool_client::ToolClient;
 use crate::support::{Place, Spawned};
 
-/// The server of a place as it is now, started where there is none, and a client of it.
+/// The current server of a place, started if there is none, and a client.
 fn serve(place: &Place) -> (Spawned, ToolClient) {
     let server = place.serve();
     let tools = ToolClient::at(&server.socket());
@@ -43,7 +43,7 @@ fn offered(place: &Place) -> Vec<String> {
     offers(place).into_iter().map(|offer| offer.id).collect()
 }
 
-/// Brings back what is offered, or these of it.
+/// Restores what is offered, or only these processes.
 #[track_caller]
 fn restore(tools: &mut ToolClient, params: Value) -> Vec<RestoredProcess> {
     let answer: RestoreResult = serde_json::from_value(tools.ok(Restore::NAME, params)).unwrap();

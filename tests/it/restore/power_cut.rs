@@ -1,5 +1,5 @@
-//! Nobody had time to say anything: everything is killed, the machine is started again, or the server
-//! dies while it brings back.
+//! Without a clean shutdown: everything is killed, the machine is restarted, or the server dies
+//! during a restore.
 
 use patterm_wire::Method;
 use patterm_wire::restore::{EndCause, Restore};
@@ -11,11 +11,11 @@ use crate::processes::survival::moment;
 use crate::support::tool_client::{ToolClient, until};
 use crate::support::{Place, Rng, Running, running_in};
 
-/// Ends all of patterm in a place at once, and what it keeps.
+/// Kills all of patterm in a place at once, with its programs.
 fn cut_power(place: &Place) {
     let all: Vec<Running> =
         running_in(&place.path("project")).into_iter().filter_map(Running::find).collect();
-    // None of them notices the end of another.
+    // None of them notices the others' end.
     all.iter().for_each(|process| process.signal(Signal::STOP));
     all.iter().for_each(|process| process.signal(Signal::KILL));
     all.iter().for_each(Running::wait);
@@ -30,7 +30,7 @@ fn edit_table(place: &Place, edit: impl FnOnce(&mut Value)) {
 }
 
 #[test]
-fn what_ran_at_a_power_cut_is_offered() {
+fn processes_that_ran_at_a_power_cut_are_offered() {
     for (rebooted, cause) in [(false, EndCause::Lost), (true, EndCause::Reboot)] {
         let place = Place::new();
         let (_, mut tools) = serve(&place);
@@ -42,13 +42,13 @@ fn what_ran_at_a_power_cut_is_offered() {
         tools.ok("stop_process", json!({"process_id": stopped}));
         cut_power(&place);
         if rebooted {
-            // Written in another boot of the machine than the next server finds itself in.
+            // Written in another boot of the machine than the next server runs in.
             edit_table(&place, |table| table["boot"] = json!("another"));
         }
         let (_, mut tools) = serve(&place);
         assert_eq!(status_of(&mut tools, &cat), "lost");
         let found = offers(&place);
-        let told: Vec<_> = found.iter().map(|o| (o.id.as_str(), o.cause, o.at)).collect();
+        let told: Vec<_> = found.iter().map(|o| (o.id.as_str(), o.cause.clone(), o.at)).collect();
         assert_eq!(told, [(&*cat, cause, None)]);
         restore(&mut tools, json!({}));
         until("both lives", || (tools.raw(&cat).matches("up").count() == 2).then_some(()));
@@ -56,9 +56,10 @@ fn what_ran_at_a_power_cut_is_offered() {
     }
 }
 
-/// A server that noted what runs and died before it ended anything said too much.
+/// A server that recorded the running processes and died before it ended any of them recorded too
+/// much.
 #[test]
-fn what_runs_on_is_not_offered_though_it_was_noted() {
+fn processes_that_kept_running_are_not_offered_although_they_were_recorded() {
     let place = Place::new();
     let (server, mut tools) = serve(&place);
     let cat = tools.run(&["cat"]);
@@ -85,7 +86,7 @@ fn running(tools: &mut ToolClient, ids: &[String]) -> usize {
 }
 
 #[test]
-fn a_server_that_is_killed_while_it_brings_back_starts_nothing_twice() {
+fn a_server_that_is_killed_during_a_restore_starts_nothing_twice() {
     let place = Place::new();
     let mut rng = Rng::new(11);
     let (_, mut tools) = serve(&place);
@@ -94,7 +95,7 @@ fn a_server_that_is_killed_while_it_brings_back_starts_nothing_twice() {
         place.run(&["kill"]);
         let (mut server, mut tools) = serve(&place);
         assert_eq!(offered(&place), ids);
-        // Whatever is decided twice, at once, happens once.
+        // Two simultaneous decisions take effect once.
         let mut other = ToolClient::at(&server.socket());
         loop {
             tools.ask(Restore::NAME, json!({}));
@@ -109,7 +110,10 @@ fn a_server_that_is_killed_while_it_brings_back_starts_nothing_twice() {
             if running(&mut tools, &ids) == ids.len() {
                 break;
             }
-            assert!(!offers(&place).is_empty(), "what is not back is still offered");
+            assert!(
+                !offers(&place).is_empty(),
+                "processes that are not restored are still offered"
+            );
         }
         assert!(offers(&place).is_empty());
     }

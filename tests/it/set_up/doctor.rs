@@ -1,4 +1,4 @@
-//! `patterm doctor` finds what is broken and says what to do.
+//! `patterm doctor` finds problems and says how to fix them.
 
 use serde_json::Value;
 
@@ -20,23 +20,25 @@ fn health(findings: &[Value], check: &str) -> (String, Option<String>) {
 }
 
 #[test]
-fn a_sound_set_up_is_sound() {
+fn a_good_setup_has_no_findings() {
     let place = Place::new();
     let (found, code) = findings(&place);
     assert_eq!(code, Some(0), "{found:?}");
-    for check in ["patterm", "runtime folder", "state folder", "server", "version", "project file"]
-    {
+    for check in ["patterm", "runtime folder", "state folder", "server", "project file"] {
         assert_eq!(health(&found, check).0, "good", "{check}: {found:?}");
     }
+    assert_eq!(place.run(&["ls", "--json"]), "[]\n", "it starts no server");
     for check in ["agents", "terminal", "locale"] {
         assert_ne!(health(&found, check).0, "broken", "{check}: {found:?}");
     }
-    let report = place.run(&["doctor"]);
-    assert!(report.contains("good    server") && report.contains("running, pid"), "{report}");
+    assert!(place.run(&["doctor"]).contains("good    server         none is running"));
+    place.serve();
+    assert_eq!(health(&findings(&place).0, "version").0, "good");
+    assert!(place.run(&["doctor"]).contains("good    server         running, pid "));
 }
 
 #[test]
-fn what_is_broken_is_named_with_what_to_do() {
+fn broken_things_are_named_with_a_fix() {
     let place = Place::new();
     let file = place.path("project/patterm.toml");
     std::fs::write(&file, "[processes.a]\ncommand = 'cat'\n").unwrap();
@@ -56,12 +58,12 @@ fn what_is_broken_is_named_with_what_to_do() {
     let report = place.patterm(&["doctor"]).output().unwrap();
     let report = String::from_utf8(report.stdout).unwrap();
     assert!(report.contains("TOML parse error") && !report.contains("\\n"), "{report}");
-    let said = fails(&place, &["doctor"]);
-    assert!(said.starts_with("patterm: 2 of "), "{said}");
+    let message = fails(&place, &["doctor"]);
+    assert!(message.starts_with("patterm: 2 of "), "{message}");
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_found() {
+fn an_unusable_folder_is_found() {
     let place = Place::new();
     std::fs::write(place.path("run/patterm"), "").unwrap();
     let (found, code) = findings(&place);
@@ -72,7 +74,7 @@ fn a_folder_that_cannot_be_used_is_found() {
 }
 
 #[test]
-fn what_is_not_as_it_should_be_comes_with_what_to_do() {
+fn every_finding_comes_with_a_fix() {
     let mut place = Place::new();
     let file = place.path("project/patterm.toml");
     std::fs::write(&file, "[servers.files]\ncommand = ['mcp-files']\n").unwrap();
@@ -99,8 +101,8 @@ fn what_is_not_as_it_should_be_comes_with_what_to_do() {
         assert_eq!(state, "fair", "{check}: {found:?}");
         assert!(advice.unwrap().contains(words), "{check}: {found:?}");
     }
-    let said = place.run(&["trust", "--yes"]);
-    assert!(said.contains("shared server files, started when it is needed"), "{said}");
+    let message = place.run(&["trust", "--yes"]);
+    assert!(message.contains("shared server files, started when it is needed"), "{message}");
     let call = place.patterm(&["call", "files__read"]).output().unwrap();
     assert_eq!(call.status.code(), Some(1));
     let (found, _) = findings(&place);
@@ -109,7 +111,24 @@ fn what_is_not_as_it_should_be_comes_with_what_to_do() {
     assert!(advice.unwrap().contains("`patterm servers`"), "{found:?}");
 }
 
-/// As root everything is writable, so it is another user's.
+/// `patterm agent` searches the caller's PATH, so these must do so too.
+#[test]
+fn agents_are_searched_for_in_the_callers_path() {
+    let mut place = Place::new();
+    place.serve();
+    let folder = place.folder("mine");
+    let program = folder.join("codex");
+    std::fs::write(&program, "#!/bin/sh\necho 99.0.0\n").unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    place.set("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+    let agents = place.run(&["agents"]);
+    assert!(agents.contains(&*program.to_string_lossy()), "{agents}");
+    let doctor = place.run(&["doctor"]);
+    assert!(doctor.contains("codex 99.0.0"), "{doctor}");
+}
+
+/// As root everything is writable, so this runs as another user.
 #[test]
 fn a_state_folder_that_cannot_be_written_is_found() {
     use std::os::unix::fs::PermissionsExt;
@@ -118,8 +137,8 @@ fn a_state_folder_that_cannot_be_written_is_found() {
     std::fs::write(&file, "").unwrap();
     place.give_to_user(&file);
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o000)).unwrap();
-    let said = fails(&place, &["trust", "--yes"]);
-    assert!(said.contains("you may not read it; `chmod u+r`"), "{said}");
+    let message = fails(&place, &["trust", "--yes"]);
+    assert!(message.contains("permission denied; run `chmod u+r`"), "{message}");
     std::fs::set_permissions(place.path("state"), PermissionsExt::from_mode(0o500)).unwrap();
     let (found, code) = findings(&place);
     assert_eq!(code, Some(1), "{found:?}");
@@ -143,6 +162,8 @@ fn a_damaged_state_file_that_was_set_aside_is_found() {
     let (state, advice) = health(&found, "state files");
     assert_eq!(state, "fair", "{found:?}");
     assert!(advice.unwrap().contains("remove them"), "{found:?}");
+    assert!(place.run(&["doctor"]).contains("damaged; the next server sets it aside: /"));
+    place.serve();
     let report = place.run(&["doctor"]);
     assert!(report.contains("damaged, set aside and no longer used: /"), "{report}");
     assert!(report.contains("/processes.json.damaged-"), "{report}");
@@ -150,7 +171,7 @@ fn a_damaged_state_file_that_was_set_aside_is_found() {
 
 /// A server that was killed leaves its socket; that is nothing to fix.
 #[test]
-fn a_stale_socket_is_no_finding() {
+fn a_stale_socket_is_not_a_finding() {
     let place = Place::new();
     let entry: Value = serde_json::from_str(&place.run(&["serve", "--json"])).unwrap();
     let dead = crate::support::Running::of(entry["pid"].as_u64().unwrap() as u32);

@@ -1,5 +1,5 @@
-//! Names, texts and errors that somebody hostile wrote, printed on a terminal by every verb: the
-//! terminal shows them and acts on none of them.
+//! Hostile names, texts and errors, printed on a terminal by every verb: the terminal shows them
+//! and executes none of them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 
 use crate::support::Place;
 
-/// A title, a cleared screen in eight bits, deleted and turned text: what a terminal would act on.
+/// A title, a cleared screen in eight-bit codes, deleted and reversed text: everything that a
+/// terminal would act on.
 const HOSTILE: &str = "evil\x1b]0;owned\x07\x1b[2J\u{9b}2J\x7f\u{202e}\u{2066}\u{2028}end";
 
-/// The same with a line that pretends to be one of ours.
+/// The same with a line that imitates patterm's output.
 const HOSTILE_LINES: &str = "evil\x1b]0;owned\x07\r\u{9b}2J\x7f\u{202e}\npatterm: all is well\x08";
 
-/// A shared server that describes its tool, and fails, in hostile words.
+/// A shared server with hostile text in its tool's description and its errors.
 fn server_script() -> String {
     let words = json!(HOSTILE_LINES).to_string();
     let tool =
@@ -80,7 +81,7 @@ impl Harness {
         command.args(["-qec", &line.join(" "), "/dev/null"]).env("SHELL", "/bin/sh");
         command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // Whoever asks is told no. The terminal stays open: its end would be echoed.
+        // Every question is answered with no. The terminal stays open: its end would be echoed.
         let mut keyboard = child.stdin.take().unwrap();
         keyboard.write_all(b"n\n").unwrap();
         let output = child.wait_with_output().unwrap();
@@ -113,8 +114,7 @@ impl Harness {
     }
 }
 
-/// How each verb is tried, in the order in which that makes sense; `None` for a verb that nobody
-/// thought of.
+/// How each verb is run, in a sensible order; `None` for an unknown verb.
 fn cases(verb: &str) -> Option<(u8, &'static [&'static [&'static str]])> {
     Some(match verb {
         "trust" => (0, &[&["trust"], &["trust", "--yes"]]),
@@ -129,13 +129,17 @@ fn cases(verb: &str) -> Option<(u8, &'static [&'static [&'static str]])> {
         "status" => {
             (1, &[&["status", "p2"], &["status", "prints", "--json"], &["status", HOSTILE]])
         }
-        "logs" => (1, &[&["logs", "prints"], &["logs", "prints", "--json"]]),
+        "logs" => (
+            1,
+            &[&["logs", "prints"], &["logs", "prints", "--json"], &["logs"], &["logs", "--json"]],
+        ),
         "screen" => (1, &[&["screen", "prints"], &["screen", "prints", "--json"]]),
         "search" => (1, &[&["search", "prints", "evil"], &["search", "prints", "evil", "--json"]]),
         "wait" => (1, &[&["wait", "prints", "end"], &["wait", "prints", "end", "--json"]]),
         "send" => (1, &[&["send", "prints", HOSTILE], &["send", "nobody", "x"]]),
         "message" => (1, &[&["message", "p2", "x"]]),
         "key" => (1, &[&["key", "prints", "enter"], &["key", "prints", HOSTILE]]),
+        "messages" => (1, &[&["messages"], &["messages", "--json"]]),
         "timers" => (1, &[&["timers"], &["timers", "--json"]]),
         "pads" => (1, &[&["pads"], &["pads", "--json"]]),
         "pad" => (1, &[&["pad", "plan"], &["pad", "plan", "--json"], &["pad", HOSTILE]]),
@@ -149,12 +153,16 @@ fn cases(verb: &str) -> Option<(u8, &'static [&'static [&'static str]])> {
         "token" => {
             (1, &[&["token", "new", HOSTILE], &["token", "ls"], &["token", "revoke", HOSTILE]])
         }
+        "overview" => (1, &[&["overview"], &["overview", "--json"]]),
         "doctor" => (1, &[&["doctor"], &["doctor", "--json"]]),
         "setup" => (1, &[&["setup", "claude", "--print"]]),
         "schema" => (1, &[&["schema"]]),
         "completions" => (1, &[&["completions", "bash"]]),
         "man" => (1, &[&["man", "pages"]]),
         "stop" => (2, &[&["stop", "prints"]]),
+        "start" => (2, &[&["start", "prints"]]),
+        "up" => (2, &[&["up"], &["up", "--json"]]),
+        "down" => (2, &[&["down"], &["down", "--json"]]),
         "restart" => (2, &[&["restart", "p2"], &["restart", "--bring-back"]]),
         "restore" => (2, &[&["restore"]]),
         "close" => (3, &[&["close", "p2"]]),
@@ -162,7 +170,7 @@ fn cases(verb: &str) -> Option<(u8, &'static [&'static [&'static str]])> {
         "kill" => (5, &[&["kill"]]),
         // It draws cells and nothing else, as tests/it/tui/hostile.rs shows.
         "attach" => (1, &[]),
-        // It speaks MCP, to programs.
+        // It speaks MCP to programs.
         "mcp-stdio" => (1, &[]),
         _ => return None,
     })
@@ -170,13 +178,21 @@ fn cases(verb: &str) -> Option<(u8, &'static [&'static [&'static str]])> {
 
 #[track_caller]
 fn check(words: &[&str], printed: &str) {
+    // The colours of names in merged logs are patterm's own.
+    let mut printed = printed.to_owned();
+    if words[0] == "logs" {
+        for code in ["0", "31", "32", "33", "34", "35", "36"] {
+            printed = printed.replace(&format!("\u{1b}[{code}m"), "");
+        }
+    }
+    let printed = printed.as_str();
     let acted_on = printed.chars().find(|c| is_active(*c) && !matches!(c, '\n' | '\t'));
     assert!(acted_on.is_none(), "{words:?} prints {acted_on:?}: {printed:?}");
     let forged = printed.lines().any(|line| line == "patterm: all is well\\u{8}");
     let has_lines = matches!(words, ["pad", ..] | ["call", ..]);
     assert!(!forged || has_lines, "{words:?} prints a line that is not its own: {printed}");
     if words.contains(&"--json") {
-        // The keyboard's answer is echoed, before or behind it.
+        // The typed answer is echoed, before or after it.
         let printed = printed.trim_start_matches("n\n").trim_end_matches("n\n");
         serde_json::from_str::<Value>(printed)
             .unwrap_or_else(|e| panic!("{words:?}: {e}: {printed}"));
@@ -184,7 +200,7 @@ fn check(words: &[&str], printed: &str) {
 }
 
 #[test]
-fn every_verb_prints_hostile_text_so_that_a_terminal_shows_it_and_acts_on_nothing() {
+fn every_verb_prints_hostile_text_without_effect_on_the_terminal() {
     let harness = Harness::set();
     let help = harness.run(&["--help"]);
     let verbs = help.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());

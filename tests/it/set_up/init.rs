@@ -1,4 +1,4 @@
-//! `patterm init` on projects as they are.
+//! `patterm init` on typical projects.
 
 use patterm_project::project_file::ProjectFile;
 
@@ -6,7 +6,7 @@ use super::fails;
 use crate::support::Place;
 
 #[test]
-fn a_file_from_what_the_project_has() {
+fn init_derives_a_file_from_the_project() {
     let place = Place::new();
     let root = place.path("project");
     let write = |name: &str, text: &str| std::fs::write(root.join(name), text).unwrap();
@@ -20,8 +20,8 @@ fn a_file_from_what_the_project_has() {
     // Any folder of the project will do.
     let output = init.current_dir(root.join("web")).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("patterm.toml") && said.contains("`patterm trust`"), "{said}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.contains("patterm.toml") && printed.contains("`patterm trust`"), "{printed}");
     let text = std::fs::read_to_string(root.join("patterm.toml")).unwrap();
     let file = ProjectFile::parse(&text).unwrap();
     let names: Vec<_> = file.processes.keys().map(String::as_str).collect();
@@ -30,19 +30,19 @@ fn a_file_from_what_the_project_has() {
     assert!(file.processes.values().all(|definition| !definition.autostart), "{text}");
     assert!(text.lines().any(|line| line == "# From Procfile:"), "{text}");
 
-    let said = fails(&place, &["init"]);
-    assert!(said.contains("already exists; it was not changed"), "{said}");
+    let printed = fails(&place, &["init"]);
+    assert!(printed.contains("already exists; it was not changed"), "{printed}");
     assert_eq!(std::fs::read_to_string(root.join("patterm.toml")).unwrap(), text);
-    // It can be used as it is.
+    // It is usable unchanged.
     place.run(&["trust", "--yes"]);
     place.run(&["call", "spawn_process", r#"{"preset": "lint"}"#]);
 }
 
 #[test]
-fn a_project_with_nothing_gets_an_example() {
+fn an_empty_project_gets_an_example() {
     let place = Place::new();
-    let said = place.run(&["init"]);
-    assert!(said.contains("it contains an example"), "{said}");
+    let printed = place.run(&["init"]);
+    assert!(printed.contains("it contains an example"), "{printed}");
     let text = std::fs::read_to_string(place.path("project/patterm.toml")).unwrap();
     assert!(text.lines().all(|line| line.is_empty() || line.starts_with('#')), "{text}");
 }

@@ -1,10 +1,12 @@
-//! Setting things up: a project file, a client's settings, the check of it all, and what comes from
-//! the definitions.
+//! Setup: a project file, a client's settings, the doctor, and files generated from the
+//! definitions.
 
 mod doctor;
 mod generate;
 mod hostile;
 mod init;
+mod json;
+mod manners;
 mod setup;
 mod verbs;
 
@@ -12,7 +14,7 @@ use std::process::{Output, Stdio};
 
 use crate::support::Place;
 
-/// Runs a verb without a terminal that must fail; returns what it said.
+/// Runs a verb without a terminal that must fail; returns its output.
 #[track_caller]
 fn fails(place: &Place, arguments: &[&str]) -> String {
     let Output { status, stderr, .. } =

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::fails;
 use crate::support::Place;
 
-/// Every client, its settings, what they hold before, and where patterm stands in them.
+/// Every client, its settings file, its content before, and the position of patterm's entry.
 const JSON_CLIENTS: [(&str, &str, &str); 5] = [
     ("claude", "home/.claude.json", "/mcpServers/patterm"),
     ("opencode", "home/.config/opencode/opencode.json", "/mcp/patterm"),
@@ -24,8 +24,8 @@ fn clients_get_one_entry_and_keep_the_rest() {
             || serde_json::from_str::<Value>(&std::fs::read_to_string(&path).unwrap()).unwrap();
         let printed = place.run(&["setup", client, "--print"]);
         assert!(printed.contains("mcp-stdio") && !path.exists(), "{printed}");
-        let said = fails(&place, &["setup", client]);
-        assert!(said.contains("no terminal to ask on") && !path.exists(), "{said}");
+        let error = fails(&place, &["setup", client]);
+        assert!(error.contains("no terminal to ask on") && !path.exists(), "{error}");
         place.run(&["setup", client, "--yes"]);
         let entry = read().pointer(pointer).unwrap().clone();
         let command = entry["command"].as_array().map_or(&entry["command"], |all| &all[0]);
@@ -61,14 +61,14 @@ fn codex_gets_a_table_and_keeps_its_comments() {
 }
 
 #[test]
-fn settings_that_are_not_understood_are_left_alone() {
+fn unparsable_settings_are_left_alone() {
     let place = Place::new();
     let path = place.path("home/.claude.json");
     std::fs::write(&path, "{ // mine\n}").unwrap();
-    let said = fails(&place, &["setup", "claude", "--yes"]);
+    let error = fails(&place, &["setup", "claude", "--yes"]);
     assert!(
-        said.contains("was not changed; add this by hand") && said.contains("mcpServers"),
-        "{said}"
+        error.contains("was not changed; add this by hand") && error.contains("mcpServers"),
+        "{error}"
     );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "{ // mine\n}");
 }

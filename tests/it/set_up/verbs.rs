@@ -1,5 +1,5 @@
-//! Every verb, held against what is promised of all of them: help, exit codes, JSON, ids, and
-//! standard output that is full or that nobody reads.
+//! Every verb, checked against the common rules: help, exit codes, JSON, ids, and standard output
+//! that is full or closed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,11 +19,12 @@ enum Json {
 /// What is known of a verb.
 struct Verb {
     name: &'static str,
-    /// How it is used, where it ends by itself without a terminal. ID stands for a process of its own.
+    /// Arguments with which it exits by itself without a terminal. ID stands for a process of its
+    /// own.
     normal: Option<&'static [&'static str]>,
     /// With these arguments and `--json` it prints this.
     json: Option<(&'static [&'static str], Json)>,
-    /// Its arguments are wrong usage.
+    /// Arguments that are wrong usage.
     wrong: &'static [&'static str],
     /// Its first argument is an ID, and these come after it.
     id: Option<&'static [&'static str]>,
@@ -49,26 +50,27 @@ impl Verb {
         self
     }
 
-    /// It does not end by itself, or needs a terminal.
+    /// It does not exit by itself, or needs a terminal.
     const fn stays(mut self) -> Self {
         self.normal = None;
         self
     }
 }
 
-/// A new verb stands here, or the first test fails.
+/// A new verb must be added here, or the first test fails.
 const VERBS: &[Verb] = &[
     verb("serve", &[]).json(&[], Json::Object).wrong(&["--json", "--foreground"]),
     verb("kill", &[]).wrong(&["extra"]),
     verb("upgrade", &[]),
     verb("ls", &[]).json(&[], Json::List),
+    verb("overview", &[]).json(&[], Json::List),
     verb("run", &["--", "cat"]).json(&["--", "cat"], Json::Object).wrong(&["cat"]),
     verb("agent", &["parrot"]).json(&["parrot"], Json::Object).wrong(&[]),
     verb("agents", &[]).json(&[], Json::List),
     verb("shell", &[]).json(&[], Json::Object).wrong(&["--json", "--attach"]),
     verb("ps", &[]).json(&[], Json::List),
     verb("status", &["ID"]).json(&["ID"], Json::Object).wrong(&[]).of_id(&[]),
-    verb("logs", &["ID"]).json(&["ID"], Json::Object).wrong(&["p1", "--json", "-f"]).of_id(&[]),
+    verb("logs", &["ID"]).json(&["ID"], Json::Object).wrong(&["p1", "--json", "--raw"]).of_id(&[]),
     verb("screen", &["ID"]).json(&["ID"], Json::Object).wrong(&[]).of_id(&[]),
     verb("search", &["ID", "ready"])
         .json(&["ID", "ready"], Json::Object)
@@ -86,10 +88,14 @@ const VERBS: &[Verb] = &[
         .of_id(&["hello"]),
     verb("key", &["ID", "enter"]).wrong(&["p1"]).of_id(&["enter"]),
     verb("stop", &["ID"]).wrong(&["p1", "--signal", "99"]).of_id(&[]),
+    verb("start", &["ENDED"]).json(&["ENDED"], Json::Object).wrong(&[]).of_id(&[]),
+    verb("up", &["--wait"]).json(&[], Json::List).wrong(&["--timeout", "5"]),
+    verb("down", &[]).json(&[], Json::List),
     verb("restart", &["ID"]).json(&["ID"], Json::Object).wrong(&["--json"]).of_id(&[]),
     verb("restore", &[]).json(&[], Json::List),
     verb("close", &["ID"]).wrong(&[]).of_id(&[]),
     verb("attach", &[]).stays().wrong(&["--raw"]),
+    verb("messages", &[]).json(&[], Json::List),
     verb("timers", &[]).json(&[], Json::List),
     verb("pads", &[]).json(&[], Json::List),
     verb("pad", &["plan"]).json(&["plan"], Json::Object).wrong(&["plan", "--edit", "--append"]),
@@ -106,7 +112,7 @@ const VERBS: &[Verb] = &[
     verb("mcp-stdio", &[]).stays().wrong(&["--socket"]),
 ];
 
-/// A project with a scratchpad, a project file, and an agent that only repeats.
+/// A project with a scratchpad, a project file, and an agent that only echoes.
 fn prepared() -> Place {
     let place = Place::new();
     let settings = place.path("home/.config/patterm");
@@ -118,6 +124,13 @@ fn prepared() -> Place {
     place
 }
 
+/// Declares a process, for verbs that start those.
+fn declare(place: &Place) {
+    let file = "[processes.declared]\ncommand = \"cat\"\n";
+    std::fs::write(place.path("project/patterm.toml"), file).unwrap();
+    place.run(&["trust", "--yes"]);
+}
+
 /// Arguments with the id of a process that was started for them.
 fn with_id(place: &Place, verb: &Verb, arguments: &[&str]) -> Vec<String> {
     let mut all = vec![verb.name.to_owned()];
@@ -126,6 +139,11 @@ fn with_id(place: &Place, verb: &Verb, arguments: &[&str]) -> Vec<String> {
             "ID" => {
                 let id = place.run(&["run", "--", "sh", "-c", "echo ready; cat"]).trim().to_owned();
                 place.run(&["wait", &id, "ready"]);
+                id
+            }
+            "ENDED" => {
+                let id = place.run(&["run", "--", "cat"]).trim().to_owned();
+                place.run(&["stop", &id]);
                 id
             }
             plain => plain.to_owned(),
@@ -146,7 +164,7 @@ fn output(place: &Place, arguments: &[impl AsRef<str>], stdout: Option<Stdio>) -
 }
 
 fn text(bytes: &[u8]) -> String {
-    assert!(!bytes.contains(&0x1b), "no colours where there is no terminal");
+    assert!(!bytes.contains(&0x1b), "no colours without a terminal");
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
@@ -174,8 +192,8 @@ fn every_verb_has_help_and_knows_wrong_usage() {
         let help = text(&stdout);
         assert_eq!((status.code(), &*stderr), (Some(0), &b""[..]), "{}", verb.name);
         assert!(help.contains(&format!("Usage: patterm {}", verb.name)), "{help}");
-        // What these two do without an ID has its own tests.
-        let may_be_without = ["attach", "restart"].contains(&verb.name);
+        // These have their own tests without an ID.
+        let may_be_without = ["attach", "close", "logs", "restart"].contains(&verb.name);
         assert_eq!(help.contains("--json"), verb.json.is_some(), "{help}");
         assert_eq!(
             help.contains("<ID>") || may_be_without,
@@ -185,39 +203,40 @@ fn every_verb_has_help_and_knows_wrong_usage() {
         for wrong in [&["--nonsense"][..], verb.wrong] {
             let arguments = [&[verb.name], wrong].concat();
             let Output { status, stdout, stderr } = output(&place, &arguments, None);
-            let said = text(&stderr);
-            assert_eq!((status.code(), &*stdout), (Some(2), &b""[..]), "{arguments:?}: {said}");
-            assert!(said.starts_with("error: ") && said.contains("--help"), "{said}");
+            let reason = text(&stderr);
+            assert_eq!((status.code(), &*stdout), (Some(2), &b""[..]), "{arguments:?}: {reason}");
+            assert!(reason.starts_with("error: ") && reason.contains("--help"), "{reason}");
         }
     }
     assert!(!place.path("run/patterm").exists(), "nothing was started");
 }
 
 #[test]
-fn json_is_one_value_of_a_known_shape() {
+fn json_output_is_one_value_with_known_fields() {
     let place = prepared();
+    declare(&place);
     for verb in VERBS {
         let Some((arguments, shape)) = verb.json else { continue };
         let mut arguments = with_id(&place, verb, arguments);
         arguments.insert(1, "--json".to_owned());
         let Output { status, stdout, stderr } = output(&place, &arguments, None);
-        let said = text(&stderr);
-        assert_eq!((status.code(), said.as_str()), (Some(0), ""), "{arguments:?}");
+        let reason = text(&stderr);
+        assert_eq!((status.code(), reason.as_str()), (Some(0), ""), "{arguments:?}");
         let value: Value = serde_json::from_slice(&stdout).unwrap();
         let found = if value.is_array() { Json::List } else { Json::Object };
         assert_eq!(found, shape, "{arguments:?}: {value}");
-        assert_eq!(text(&stdout).lines().count(), 1, "one line, for whoever reads lines");
+        assert_eq!(text(&stdout).lines().count(), 1, "one line, for programs that read lines");
     }
 }
 
 #[test]
-fn an_id_means_the_same_to_every_verb() {
+fn every_verb_resolves_ids_the_same_way() {
     let place = Place::new();
     for name in ["web", "website"] {
         place.run(&["run", "--name", name, "--", "sh", "-c", "echo ready; cat"]);
     }
     let expected = BTreeMap::from([
-        ("nope", "patterm: there is no process `nope`; there are p1 (web), p2 (website)\n"),
+        ("nope", "patterm: there is no process `nope`; the processes are p1 (web), p2 (website)\n"),
         ("we", "patterm: `we` is ambiguous: p1 (web), p2 (website); use an id\n"),
         ("", "patterm: the ID is empty; `patterm ps` lists the processes\n"),
     ]);
@@ -236,8 +255,9 @@ fn an_id_means_the_same_to_every_verb() {
 }
 
 #[test]
-fn a_reader_that_had_enough_is_no_failure_and_a_full_disk_is() {
+fn a_closed_pipe_is_not_a_failure_and_a_full_disk_is() {
     let place = prepared();
+    declare(&place);
     for verb in VERBS {
         let Some(arguments) = verb.normal else { continue };
         let (reader, writer) = std::io::pipe().unwrap();
@@ -248,14 +268,14 @@ fn a_reader_that_had_enough_is_no_failure_and_a_full_disk_is() {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let arguments_now = with_id(&place, verb, arguments);
         let Output { status, stderr, .. } = output(&place, &arguments_now, Some(full.into()));
-        let said = text(&stderr);
-        assert_eq!(status.code(), Some(1), "{arguments_now:?}: {said}");
-        assert!(said.starts_with("patterm: cannot write to standard output: "), "{said}");
+        let reason = text(&stderr);
+        assert_eq!(status.code(), Some(1), "{arguments_now:?}: {reason}");
+        assert!(reason.starts_with("patterm: cannot write to standard output: "), "{reason}");
     }
 }
 
 #[test]
-fn what_needs_a_terminal_says_so_before_it_does_anything() {
+fn verbs_that_need_a_terminal_say_so_before_they_do_anything() {
     let place = prepared();
     for arguments in [
         &["attach"][..],
@@ -265,37 +285,40 @@ fn what_needs_a_terminal_says_so_before_it_does_anything() {
         &["agent", "parrot", "--attach"],
     ] {
         let Output { status, stderr, .. } = output(&place, arguments, None);
-        let said = text(&stderr);
+        let reason = text(&stderr);
         assert_eq!(status.code(), Some(1), "{arguments:?}");
-        assert!(said.contains("not a terminal") && said.contains("`patterm screen ID`"), "{said}");
+        assert!(
+            reason.contains("not a terminal") && reason.contains("`patterm screen ID`"),
+            "{reason}"
+        );
     }
     assert_eq!(place.run(&["ps", "--json"]), "[]\n");
 }
 
 #[test]
-fn refusals_speak_of_verbs_and_not_of_tools() {
+fn refusals_name_verbs_and_not_tools() {
     let place = Place::new();
     place.run(&["run", "--name", "web", "--", "cat"]);
     place.run(&["stop", "web"]);
     place.run(&["call", "scratchpad_write", r#"{"name": "plan", "content": "first this"}"#]);
     for (arguments, words) in [
-        (&["stop", "web"][..], "is not running; use `patterm restart` to start it"),
+        (&["stop", "web"][..], "is not running; use `patterm start` to start it"),
         (&["message", "web", "hi"], "which is not an agent; use `patterm send`"),
-        (&["agent", "nope"], "PRESET names no preset"),
-        (&["run", "--", ""], "COMMAND names no program"),
+        (&["agent", "nope"], "PRESET is `nope`, which is not a preset"),
+        (&["run", "--", ""], "COMMAND does not name a program"),
         (
             &["pad", "plan", "--write"],
             "use `patterm pad --write --revision` with its revision to replace it, or use `patterm pad \
              --append` to add to it",
         ),
     ] {
-        let said = super::fails(&place, arguments);
-        assert!(said.contains(words), "{arguments:?}: {said}");
+        let reason = super::fails(&place, arguments);
+        assert!(reason.contains(words), "{arguments:?}: {reason}");
     }
 }
 
 #[test]
-fn in_a_folder_that_is_gone_that_is_said() {
+fn a_removed_working_directory_is_reported() {
     let place = Place::new();
     let gone = place.folder("gone");
     let script = "rmdir \"$PWD\"; exec \"$0\" \"$1\"";
@@ -312,15 +335,15 @@ fn in_a_folder_that_is_gone_that_is_said() {
     }
 }
 
-/// Where nothing can be written, every verb that needs a server says why, once, and what to do.
+/// If nothing can be written, every verb that needs a server reports why, once, with a fix.
 #[test]
-fn without_a_folder_to_write_to_that_is_said() {
+fn a_missing_home_folder_is_reported() {
     let mut place = Place::new();
     place.set("XDG_STATE_HOME", "/proc/nowhere");
-    for arguments in [&["ps"][..], &["run", "--", "cat"], &["pads"]] {
-        let said = super::fails(&place, arguments);
-        assert!(said.contains("cannot make /proc/nowhere/patterm"), "{said}");
-        assert!(said.ends_with("; `patterm doctor` checks the setup\n"), "{said}");
-        assert_eq!(said.matches("os error 2").count(), 1, "{said}");
+    for arguments in [&["run", "--", "cat"][..], &["message", "p1", "x"], &["up"]] {
+        let reason = super::fails(&place, arguments);
+        assert!(reason.contains("cannot make /proc/nowhere/patterm"), "{reason}");
+        assert!(reason.ends_with("; `patterm doctor` checks the setup\n"), "{reason}");
+        assert_eq!(reason.matches("os error 2").count(), 1, "{reason}");
     }
 }

@@ -1,17 +1,17 @@
-//! Shared servers as agents meet them: on their own connection, beside patterm's tools.
+//! Shared servers as agents see them: on their own connection, beside patterm's tools.
 
-mod elsewhere;
-mod known;
+mod cache;
+mod https;
 
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 
 use crate::support::tool_client::{ToolClient, until};
-use crate::support::{Door, Peer, Place, Running, Serving};
+use crate::support::{Peer, Place, Running, Serving, Transport};
 
-const SOCKET: Door = Door::Socket(Framing::Newline);
+const SOCKET: Transport = Transport::Socket(Framing::Newline);
 
-/// The server that does everything, as a project names it.
+/// The project file's section for the test server.
 fn everything(more: &str) -> String {
     let program = env!("CARGO_BIN_EXE_everything-mcp");
     format!("[servers.all]\ncommand = ['{program}', '--log', 'all.log']\n{more}\n")
@@ -50,17 +50,17 @@ fn log(place: &Place) -> String {
 }
 
 #[test]
-fn tools_stand_beside_our_own_and_answers_pass_as_they_are() {
+fn shared_tools_are_listed_beside_our_own_and_answers_pass_unchanged() {
     let (_place, server) = trusted(&everything(""));
-    for door in Door::ALL {
-        let mut peer = server.connect(door);
+    for transport in Transport::ALL {
+        let mut peer = server.connect(transport);
         let hello = greet(&mut peer);
         assert_eq!(hello["result"]["capabilities"]["tools"]["listChanged"], true, "{hello}");
         let names = tool_names(&mut peer, 1);
         for name in ["whoami", "all__whoami", "all__numbers"] {
             assert!(names.iter().any(|known| known == name), "{names:?}");
         }
-        // Our own is not the other's.
+        // Our own tool is distinct from the server's.
         assert!(peer.call(2, "whoami", json!({}))["caller"].is_object());
         peer.ask("n1", "tools/call", json!({"name": "all__numbers", "arguments": {}}));
         let body = String::from_utf8(peer.try_receive_raw().unwrap()).unwrap();
@@ -78,7 +78,7 @@ fn tools_stand_beside_our_own_and_answers_pass_as_they_are() {
 }
 
 #[test]
-fn one_server_for_all_and_none_before_it_is_needed() {
+fn one_server_serves_all_and_starts_on_demand() {
     let place = Place::new();
     write(&place, &everything(""));
     let server = place.serve_in_process();
@@ -101,14 +101,14 @@ fn one_server_for_all_and_none_before_it_is_needed() {
         })
         .collect();
     assert!(pids.windows(2).all(|pair| pair[0] == pair[1]), "{pids:?}");
-    let said = place.run(&["servers"]);
-    assert!(said.contains("running") && said.contains("everything-mcp"), "{said}");
-    let said = place.run(&["call", "all__slow", r#"{"milliseconds": 1}"#]);
-    assert!(said.contains("\"milliseconds\": 1"), "{said}");
+    let printed = place.run(&["servers"]);
+    assert!(printed.contains("running") && printed.contains("everything-mcp"), "{printed}");
+    let printed = place.run(&["call", "all__slow", r#"{"milliseconds": 1}"#]);
+    assert!(printed.contains("\"milliseconds\": 1"), "{printed}");
 }
 
 #[test]
-fn who_listens_is_told_when_its_tools_are_others() {
+fn listeners_are_notified_of_changed_tools() {
     let (place, server) = trusted(&everything(""));
     let mut old = server.connect(SOCKET);
     greet(&mut old);
@@ -124,13 +124,13 @@ fn who_listens_is_told_when_its_tools_are_others() {
     let acknowledged = new.receive();
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
 
-    // Another server; and then a tool less.
+    // Another server, with one tool less.
     write(&place, &everything("without = ['echo']").replace("servers.all", "servers.other"));
     place.run(&["trust", "--yes"]);
     for peer in [&mut old, &mut new] {
         assert_eq!(peer.receive()["method"], "notifications/tools/list_changed");
     }
-    // What is gone and what is there may be told apart.
+    // Removals and additions may be announced separately.
     let listed = until("its tools", || {
         let names = tools_of(&mut old);
         names.iter().any(|name| name == "other__whoami").then_some(names)
@@ -138,7 +138,7 @@ fn who_listens_is_told_when_its_tools_are_others() {
     assert!(!listed.iter().any(|name| name.starts_with("all__") || name == "other__echo"));
 }
 
-/// The same where notifications may stand between.
+/// The same if notifications may come in between.
 fn tools_of(peer: &mut Peer) -> Vec<String> {
     peer.ask("list", "tools/list", json!({}));
     loop {
@@ -151,7 +151,7 @@ fn tools_of(peer: &mut Peer) -> Vec<String> {
 }
 
 #[test]
-fn an_agent_sees_what_is_left_for_it() {
+fn an_agent_sees_only_the_tools_it_may_use() {
     let (_place, server) = trusted(&everything(
         "tools = ['e*', 'slow', 'numbers']\nwithout = ['numbers']\n\
          agents = { reviewer = ['echo'], others = [] }",
@@ -162,7 +162,7 @@ fn an_agent_sees_what_is_left_for_it() {
         let mut names = tool_names(&mut agent.peer, 1);
         names.retain(|name| name.starts_with("all__"));
         let refused = agent.peer.answer(2, "tools/call", json!({"name": "all__slow"}));
-        assert_eq!(refused["error"]["code"], -32602, "what is not shown cannot be called");
+        assert_eq!(refused["error"]["code"], -32602, "a hidden tool cannot be called");
         names
     };
     assert_eq!(seen("reviewer"), ["all__echo"]);
@@ -174,7 +174,7 @@ fn an_agent_sees_what_is_left_for_it() {
 }
 
 #[test]
-fn an_agent_neither_takes_nor_lays_down_a_name_by_which_tools_are_shown() {
+fn an_agent_cannot_change_its_tools_by_renaming_itself() {
     let (_place, server) =
         trusted(&everything("agents = { lead = ['slow'], intern = ['echo'], twin-2 = ['slow'] }"));
     let shown = |tools: &mut ToolClient| {
@@ -193,12 +193,12 @@ fn an_agent_neither_takes_nor_lays_down_a_name_by_which_tools_are_shown() {
     refused("rename_process", json!({"process_id": id, "name": "free"}));
     refused("rename_process", json!({"process_id": id, "name": "lead"}));
     refused("spawn_agent", json!({"agent": "claude", "name": "lead"}));
-    // One that is taken would get the number.
+    // A name in use would get a number, which makes it this one.
     refused("spawn_agent", json!({"agent": "claude", "name": "twin"}));
-    // What it starts under a free name is left no more than it is itself.
+    // An agent that it starts under a free name sees no more than itself.
     let (_, token) = server.agent("free", Some(&intern.id));
     assert_eq!(shown(&mut ToolClient::of_agent(&server, &token)), ["all__echo"]);
-    // Other names are free, and a person gives any.
+    // Other names are free, and a person may give any.
     let (worker, token) = server.agent("worker", None);
     let mut agent = ToolClient::of_agent(&server, &token);
     agent.ok("rename_process", json!({"process_id": worker.id.as_str(), "name": "builder"}));
@@ -208,13 +208,13 @@ fn an_agent_neither_takes_nor_lays_down_a_name_by_which_tools_are_shown() {
 }
 
 #[test]
-fn progress_and_cancels_find_their_call() {
+fn progress_and_cancellations_reach_their_call() {
     let (place, server) = trusted(&everything(""));
     let mut one = server.connect(SOCKET);
     let mut other = server.connect(SOCKET);
     for peer in [&mut one, &mut other] {
         greet(peer);
-        // The same id and the same token: they are each one's own.
+        // The same id and the same token, which are separate for each client.
         let meta = json!({"progressToken": "t"});
         let params = json!({"name": "all__test_tool_with_progress", "_meta": meta});
         peer.ask(7, "tools/call", params);
@@ -242,7 +242,7 @@ fn progress_and_cancels_find_their_call() {
 }
 
 #[test]
-fn a_dead_server_is_told_with_its_last_words_and_started_again() {
+fn a_dead_server_is_reported_with_its_last_output_and_started_again() {
     let (_place, server) = trusted(&everything(""));
     let mut tools = ToolClient::of(&server);
     let died = tools.peer.answer(1, "tools/call", json!({"name": "all__die"}));
@@ -256,7 +256,7 @@ fn a_dead_server_is_told_with_its_last_words_and_started_again() {
 }
 
 #[test]
-fn nothing_of_it_outlives_patterm() {
+fn no_shared_server_outlives_patterm() {
     let place = Place::new();
     write(&place, &everything(""));
     let server = place.serve();
@@ -268,7 +268,7 @@ fn nothing_of_it_outlives_patterm() {
     };
     let before = Running::of(pid(&place));
     server.kill();
-    // The keeper starts another server, which lets go of what nobody reads any more.
+    // The keeper starts another server, which releases what nobody reads any more.
     let after = pid(&place);
     before.wait();
     let after = Running::of(after);
@@ -295,25 +295,28 @@ fn the_users_own_settings_name_servers_for_all_projects() {
 }
 
 #[test]
-fn servers_are_taken_from_another_clients_file() {
+fn servers_are_imported_from_another_clients_file() {
     let place = Place::new();
     let program = env!("CARGO_BIN_EXE_everything-mcp");
     let json = json!({"mcpServers": {"every thing": {"command": program, "args": ["--era", "${ERA:-both}"]},
         "old": {"type": "sse", "url": "http://localhost:1/sse"}}});
     std::fs::write(place.path("project/.mcp.json"), json.to_string()).unwrap();
     write(&place, "[processes.web]\ncommand = 'true'");
-    let said = place.run(&["servers", "import"]);
-    assert!(said.contains("added    every-thing") && said.contains("skipped  old"), "{said}");
+    let printed = place.run(&["servers", "import"]);
+    assert!(
+        printed.contains("added    every-thing") && printed.contains("skipped  old"),
+        "{printed}"
+    );
     let again = place.run(&["servers", "import"]);
     assert!(again.contains("nothing was added"), "{again}");
     place.run(&["trust", "--yes"]);
-    let said = place.run(&["call", "every-thing__echo"]);
-    assert!(said.contains("content"), "{said}");
+    let printed = place.run(&["call", "every-thing__echo"]);
+    assert!(printed.contains("content"), "{printed}");
 }
 
-/// What cannot be started is told like the others, and holds up nobody.
+/// A server that cannot be started is listed like the others, and delays nothing.
 #[test]
-fn a_variable_that_is_not_set_is_told_where_one_looks() {
+fn an_unset_variable_is_reported_in_the_list_of_servers() {
     let place = Place::new();
     write(&place, &everything("env = { KEY = '${NO_SUCH_VARIABLE_HERE}' }"));
     place.run(&["trust", "--yes"]);
@@ -323,7 +326,7 @@ fn a_variable_that_is_not_set_is_told_where_one_looks() {
 }
 
 #[test]
-fn what_a_server_says_beside_its_answers_is_logged_as_a_warning() {
+fn stray_output_of_a_server_is_logged_as_a_warning() {
     let place = Place::new();
     let program = env!("CARGO_BIN_EXE_everything-mcp");
     let command = format!("printf '  odd\\\\tthing  \\\\r\\\\n' >&2; exec {program}");

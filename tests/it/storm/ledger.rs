@@ -1,11 +1,11 @@
-//! Who asked what and was answered how often.
+//! Counts requests and responses.
 
 use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What is known of a request that was not answered yet.
+/// The state of an unanswered request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fate {
     /// It must be answered.
@@ -34,7 +34,7 @@ impl Ledger {
         }
     }
 
-    /// Takes an answer; it must be the first to this id.
+    /// Records a response; it must be the first to this id.
     #[track_caller]
     pub(super) fn answered(&mut self, body: &[u8]) -> String {
         #[derive(Deserialize)]
@@ -49,7 +49,8 @@ impl Ledger {
         id
     }
 
-    /// The connection ended well: everything that was not cancelled must have been answered.
+    /// Checks a connection that ended cleanly: everything that was not cancelled must have been
+    /// answered.
     #[track_caller]
     pub(super) fn close(self) {
         let owed: Vec<_> = self.open.iter().filter(|(_, fate)| **fate == Fate::Owed).collect();

@@ -1,20 +1,20 @@
-//! Thousands of generated malformed frames between pings: each is answered once and in its place,
+//! Thousands of generated malformed frames between pings: each is answered once and in order, and
 //! every ping is answered.
 
 use patterm_store::limits::Limits;
 use patterm_wire::Framing;
 
 use super::scaled;
-use crate::support::{Door, Place, Rng, account};
+use crate::support::{Place, Rng, Transport, account};
 
-/// Small, so that messages over it can be many.
+/// Small, so that there can be many messages over it.
 const LIMIT: usize = 16 << 10;
 
-/// Frames that are sent before the first of their answers is read: several in one read of the
-/// server, and few enough for the socket's buffers.
+/// How many frames are sent before the first response is read: several in one read of the server,
+/// and few enough for the socket's buffers.
 const AT_ONCE: usize = 25;
 
-/// A frame that is wrong, and the one answer it gets.
+/// A malformed frame and its only response.
 struct Wrong {
     bytes: Vec<u8>,
     answer: String,
@@ -25,7 +25,7 @@ type Kind = (&'static str, fn(&mut Rng, Framing) -> Wrong);
 const NOT_JSON: &str = "null -32700";
 const NO_REQUEST: &str = "null -32600";
 
-/// Kinds of wrong bodies, for both framings.
+/// Kinds of malformed bodies, for both framings.
 const BODIES: [Kind; 16] = [
     ("random bytes", |rng, framing| {
         let length = rng.within(0..200);
@@ -77,7 +77,7 @@ const BODIES: [Kind; 16] = [
         let long = request.trim_end_matches('}').to_owned() + &filler;
         match framing {
             Framing::Newline => body(framing, long, &format!("{id} -32700")),
-            // The length alone refuses it.
+            // The length alone is refused.
             Framing::Headers => body(framing, long, NOT_JSON),
         }
     }),
@@ -110,7 +110,7 @@ const BODIES: [Kind; 16] = [
     }),
 ];
 
-/// Kinds of wrong header blocks.
+/// Kinds of malformed header blocks.
 const HEADERS: [Kind; 5] = [
     ("a length that is no number", |rng, _| {
         let length = *rng.pick(&["x", "", "-1", "1e3", "0x10", "12 34", "99999999999999999999"]);
@@ -144,7 +144,7 @@ const LINES: [Kind; 2] = [
     }),
 ];
 
-/// A good request, and the text of its id.
+/// A valid request, and the text of its id.
 fn request(rng: &mut Rng) -> (String, String) {
     let number = rng.within(0..1_000_000);
     let id = match rng.within(0..3) {
@@ -166,7 +166,7 @@ fn headers(bytes: String) -> Wrong {
     Wrong { bytes: bytes.into_bytes(), answer: NOT_JSON.to_owned() }
 }
 
-/// Everything that can be said of one framing.
+/// Runs all cases of one framing.
 fn kinds(framing: Framing) -> Vec<Kind> {
     let own: &[Kind] = match framing {
         Framing::Newline => &LINES,
@@ -176,12 +176,12 @@ fn kinds(framing: Framing) -> Vec<Kind> {
 }
 
 #[track_caller]
-fn check(door: Door, seed: u64) {
+fn check(transport: Transport, seed: u64) {
     let place = Place::new();
     let server = place.serve_with(Limits { message_bytes: LIMIT, ..Limits::default() });
-    let mut peer = server.connect(door);
+    let mut peer = server.connect(transport);
     let mut rng = Rng::new(seed);
-    let kinds = kinds(door.framing());
+    let kinds = kinds(transport.framing());
     let frames = scaled(10_000, 200_000);
     let mut sent = 0;
     super::ping(&mut peer, 0);
@@ -189,14 +189,14 @@ fn check(door: Door, seed: u64) {
         let mut bytes = Vec::new();
         let mut expected = Vec::new();
         for _ in 0..AT_ONCE {
-            // Each kind in turn, so that none is left to rng.
+            // Each kind in turn, so that none depends on chance.
             let (name, make) = kinds[sent % kinds.len()];
-            let wrong = make(&mut rng, door.framing());
+            let wrong = make(&mut rng, transport.framing());
             bytes.extend_from_slice(&wrong.bytes);
             expected.push((name, wrong.bytes, wrong.answer));
             sent += 1;
             let ping = format!(r#"{{"jsonrpc":"2.0","id":"ping {sent}","method":"ping"}}"#);
-            door.framing().encode(ping.as_bytes(), &mut bytes);
+            transport.framing().encode(ping.as_bytes(), &mut bytes);
             expected.push(("a ping", Vec::new(), format!("\"ping {sent}\" {{}}")));
         }
         peer.send(&bytes);
@@ -206,29 +206,29 @@ fn check(door: Door, seed: u64) {
             assert_eq!(
                 heard.as_deref(),
                 Some(&*answer),
-                "{door:?}, seed {seed}, of the {AT_ONCE} up to frame {sent}, {name}: {shown}"
+                "{transport:?}, seed {seed}, of the {AT_ONCE} up to frame {sent}, {name}: {shown}"
             );
         }
     }
-    assert_eq!(peer.finish(), [serde_json::Value::Null; 0], "{door:?}, seed {seed}");
+    assert_eq!(peer.finish(), [serde_json::Value::Null; 0], "{transport:?}, seed {seed}");
 }
 
 #[test]
 fn on_the_socket_in_lines() {
-    check(Door::Socket(Framing::Newline), 1);
+    check(Transport::Socket(Framing::Newline), 1);
 }
 
 #[test]
 fn on_the_socket_with_headers() {
-    check(Door::Socket(Framing::Headers), 2);
+    check(Transport::Socket(Framing::Headers), 2);
 }
 
 #[test]
 fn through_the_proxy_in_lines() {
-    check(Door::Proxy(Framing::Newline), 3);
+    check(Transport::Proxy(Framing::Newline), 3);
 }
 
 #[test]
 fn through_the_proxy_with_headers() {
-    check(Door::Proxy(Framing::Headers), 4);
+    check(Transport::Proxy(Framing::Headers), 4);
 }

@@ -1,5 +1,5 @@
-//! Much of everything at once: malformed frames, endless lines, slow senders, clients that go away
-//! or do not read. Whoever sends it, the others are served, and nothing is kept.
+//! Load and abuse: malformed frames, endless lines, slow senders, clients that disconnect or do not
+//! read. Other clients are served, and nothing is kept.
 
 mod giant_line;
 mod leaving;
@@ -8,6 +8,7 @@ mod malformed;
 mod slow_sender;
 mod stalled;
 mod traffic;
+mod typing;
 mod unread;
 
 use serde_json::json;
@@ -22,15 +23,15 @@ fn scaled(short: usize, long: usize) -> usize {
     if is_long { long } else { short }
 }
 
-/// Asks a ping; its answer must be the next message.
+/// Sends a ping; its response must be the next message.
 #[track_caller]
 fn ping(peer: &mut Peer, id: usize) {
     let answer = peer.answer(id, "ping", json!({}));
     assert_eq!(answer["result"], json!({}), "{answer}");
 }
 
-/// Lets the server take turns until something holds. A ping is answered in one turn, so this many
-/// are more than it needs for anything but a wait that never ends.
+/// Pings the server until a condition holds. A ping takes one turn of the server's loop, so this
+/// many are more than it needs for anything but a wait that never ends.
 #[track_caller]
 fn turns_until(peer: &mut Peer, what: &str, holds: impl Fn() -> bool) {
     for turn in 0..100_000 {

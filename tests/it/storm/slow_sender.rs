@@ -1,26 +1,26 @@
-//! A sender of one byte at a time holds half a message open: it delays nobody, and gets its answer
-//! when the message is whole.
+//! A sender of one byte at a time keeps half a message open: it delays nobody, and gets its
+//! response when the message is complete.
 
 use patterm_host::tools::ErrorKind;
 use patterm_store::limits::Limits;
 use patterm_wire::Framing;
 
 use super::ping;
-use crate::support::{Door, Place, account};
+use crate::support::{Place, Transport, account};
 
-/// Pings of another connection while the message is under way.
+/// The number of pings on another connection while the message is being sent.
 const PINGS: usize = 1000;
 
 #[test]
 fn delays_nobody_else() {
     let place = Place::new();
     let server = place.serve_in_process();
-    for door in Door::ALL {
-        let mut slow = server.connect(door);
-        let mut other = server.connect(Door::Socket(Framing::Newline));
+    for transport in Transport::ALL {
+        let mut slow = server.connect(transport);
+        let mut other = server.connect(Transport::Socket(Framing::Newline));
         let mut message = Vec::new();
         let body = br#"{"jsonrpc":"2.0","id":"slow","method":"ping"}"#;
-        door.framing().encode(body, &mut message);
+        transport.framing().encode(body, &mut message);
         let mut pings = 0;
         for (at, byte) in message.iter().enumerate() {
             slow.send(&[*byte]);
@@ -31,7 +31,7 @@ fn delays_nobody_else() {
         }
         assert_eq!(pings, PINGS);
         let answer = slow.try_receive_raw().map(|body| account(&body));
-        assert_eq!(answer.as_deref(), Some("\"slow\" {}"), "{door:?}");
+        assert_eq!(answer.as_deref(), Some("\"slow\" {}"), "{transport:?}");
     }
 }
 
@@ -40,25 +40,25 @@ fn as_many_half_messages_as_there_is_room_for_delay_nobody_else() {
     let place = Place::new();
     // Both ends of each are in this process, which may have no more than 1024 descriptors.
     let server = place.serve_with(Limits { connections: 300, ..Limits::default() });
-    let mut other = server.connect(Door::Socket(Framing::Newline));
+    let mut other = server.connect(Transport::Socket(Framing::Newline));
     let halves = ["{", "{\"jsonrpc\":\"2.0\",\"id\":1", "Content-Le", "Content-Length: 9\r\n\r\n{"];
     let mut open = Vec::new();
-    // `other` takes the room of one.
+    // `other` uses one place.
     for n in 1..server.host().limits.connections {
         let half = halves[n % halves.len()];
         let framing = if half.starts_with('{') { Framing::Newline } else { Framing::Headers };
-        let mut peer = server.connect(Door::Socket(framing));
+        let mut peer = server.connect(Transport::Socket(framing));
         peer.send(half.as_bytes());
         open.push(peer);
     }
     for n in 0..PINGS {
         ping(&mut other, n);
     }
-    // All of them are held open: the next is told that there is no room.
-    let mut one_more = server.connect(Door::Socket(Framing::Newline));
+    // All of them are kept open: the next one is refused for lack of room.
+    let mut one_more = server.connect(Transport::Socket(Framing::Newline));
     assert_eq!(one_more.receive()["error"]["code"], ErrorKind::Limit.code());
     for peer in open {
-        // Each is cut off by its own end, and told so.
+        // Each is truncated by its own end, and told so.
         assert_eq!(peer.finish().len(), 1);
     }
 }

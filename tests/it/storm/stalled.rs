@@ -1,6 +1,6 @@
-//! Clients that stop reading for a while in the middle of a flood: a view, one of the socket, one over
-//! HTTP. The server's memory stays in bounds, others are served, and the view is right when it reads
-//! again.
+//! Clients that stop reading for a while during a flood: a view, a client of the socket, one over
+//! HTTP. The server's memory stays bounded, others are served, and the view is correct when it
+//! reads again.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 use super::{MIB, scaled};
 use crate::support::tool_client::ToolClient;
-use crate::support::{Baseline, Door, Peer, Place, ProcessStats, Spawned};
+use crate::support::{Baseline, Peer, Place, ProcessStats, Spawned, Transport};
 use crate::view::View;
 
-/// What one that does not read may cost (design/bars.md).
+/// The memory that a client that does not read may cost (design/bars.md).
 const MEMORY: u64 = 8 * MIB;
 
-/// On the other screen: what scrolls away there is not kept as history, which would be counted.
+/// On the alternate screen: what scrolls away there is not kept as history, which would be counted.
 const FLOOD: &str =
     "trap : INT; printf '\\033[?1049h'; yes much of the same; printf '\\033[?1049l';
     echo; echo the end; exec cat";
@@ -40,7 +40,7 @@ impl Flood {
         Self { place, server, tools, id }
     }
 
-    /// For as long as they do not read: what they cost at most, with others served all the while.
+    /// The peak cost while they do not read, with others served meanwhile.
     fn watch(&mut self, at_rest: &Baseline) {
         let span = Duration::from_secs(scaled(2, 60) as u64);
         let (begun, mut served, mut cost) = (Instant::now(), 0, 0);
@@ -53,8 +53,8 @@ impl Flood {
         assert!(served > 10, "only {served} calls in {span:?}");
     }
 
-    /// What the server uses while it serves the flood to clients that read: the first answer of its
-    /// size brings up buffers that stay.
+    /// What the server uses while it serves the flood to clients that read: the first response of
+    /// its size allocates buffers that stay.
     fn baseline(&mut self, mut read: impl FnMut()) -> Baseline {
         let (tools, id) = (&mut self.tools, &self.id);
         Baseline::after(&ProcessStats::of(self.server.pid()), || {
@@ -63,7 +63,7 @@ impl Flood {
         })
     }
 
-    /// Asks for much, again and again.
+    /// Requests much, repeatedly.
     fn requests(&self) -> impl Iterator<Item = Value> {
         let arguments = large(&self.id);
         (0..200).map(move |id| {
@@ -98,12 +98,12 @@ fn a_view_of_a_flood() {
 #[test]
 fn a_client_of_the_socket() {
     let mut flood = Flood::begin();
-    let mut unread = Peer::connect(Door::Socket(Framing::Newline), &flood.server.socket());
+    let mut unread = Peer::connect(Transport::Socket(Framing::Newline), &flood.server.socket());
     let at_rest = flood.baseline(|| {});
     let requests: String = flood.requests().map(|request| format!("{request}\n")).collect();
     unread.send(requests.as_bytes());
     flood.watch(&at_rest);
-    // It is not given up: what it asked first is answered first.
+    // It is not disconnected: requests are answered in order.
     assert_eq!(unread.receive()["id"], 0);
 }
 

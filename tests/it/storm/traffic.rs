@@ -1,6 +1,6 @@
-//! Tens of thousands of requests over many connections at once, with cancellations and clients
-//! that go away in the middle: every id is answered exactly once, or was cancelled, or its
-//! connection is gone. Nothing is left over.
+//! Tens of thousands of requests over many connections at once, with cancellations and clients that
+//! disconnect in the middle: every id is answered exactly once, or was cancelled, or its connection
+//! is gone. Nothing is left over.
 
 use std::collections::HashSet;
 
@@ -8,9 +8,9 @@ use patterm_wire::Framing;
 
 use super::ledger::Ledger;
 use super::{ping, scaled, turns_until};
-use crate::support::{Baseline, Door, Peer, Place, ProcessStats, Rng, Serving, tools};
+use crate::support::{Baseline, Peer, Place, ProcessStats, Rng, Serving, Transport, tools};
 
-/// Connections at any time, each on a thread of its own.
+/// The number of concurrent connections, each on its own thread.
 const CONNECTIONS: usize = 64;
 
 const SEED: u64 = 20_261_101;
@@ -32,20 +32,20 @@ const PANIC: &str = r#""method":"tools/call","params":{"name":"test_panic"}"#;
 /// One connection from its beginning to its end.
 struct Life {
     peer: Peer,
-    door: Door,
+    transport: Transport,
     ledger: Ledger,
     next: usize,
     /// Calls that wait until they are cancelled or the connection ends.
     waiting: Vec<String>,
-    /// Quick ones that are not answered yet.
+    /// Quick requests that are not answered yet.
     due: HashSet<String>,
 }
 
 impl Life {
-    fn begin(server: &Serving, door: Door) -> Self {
+    fn begin(server: &Serving, transport: Transport) -> Self {
         Self {
-            peer: server.connect(door),
-            door,
+            peer: server.connect(transport),
+            transport,
             ledger: Ledger::default(),
             next: 0,
             waiting: Vec::new(),
@@ -62,7 +62,8 @@ impl Life {
         }
     }
 
-    /// Sends so many requests at once, among them calls that wait, and cancels of earlier ones.
+    /// Sends this many requests at once, including calls that wait, and cancellations of earlier
+    /// ones.
     fn send(&mut self, rng: &mut Rng, requests: usize) {
         let mut bytes = Vec::new();
         for _ in 0..requests {
@@ -76,13 +77,13 @@ impl Life {
             };
             self.ledger.ask(&id);
             let body = format!(r#"{{"jsonrpc":"2.0","id":{id},{rest}}}"#);
-            self.door.framing().encode(body.as_bytes(), &mut bytes);
+            self.transport.framing().encode(body.as_bytes(), &mut bytes);
             if !self.waiting.is_empty() && rng.once_in(6) {
                 let id = self.waiting.swap_remove(rng.within(0..self.waiting.len()));
                 self.cancel(&id, &mut bytes);
             }
             if rng.once_in(20) {
-                // Too late or too early, as it happens: it may still be answered, and only once.
+                // Too late or too early: it may still be answered, but only once.
                 self.due.remove(&id);
                 self.cancel(&id, &mut bytes);
             }
@@ -95,7 +96,7 @@ impl Life {
         let params = format!(r#"{{"requestId":{id}}}"#);
         let method = "notifications/cancelled";
         let body = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
-        self.door.framing().encode(body.as_bytes(), bytes);
+        self.transport.framing().encode(body.as_bytes(), bytes);
     }
 
     /// Reads until no quick request is due.
@@ -107,7 +108,7 @@ impl Life {
         }
     }
 
-    /// Ends its side, and hears everything that is still owed.
+    /// Closes its side, and receives all remaining responses.
     fn end(mut self) {
         self.peer.end();
         while let Some(body) = self.peer.try_receive_raw() {
@@ -119,7 +120,7 @@ impl Life {
         self.ledger.close();
     }
 
-    /// Goes away without a word, perhaps in the middle of one, and without reading.
+    /// Disconnects abruptly, perhaps in the middle of a message, and without reading.
     fn vanish(mut self, rng: &mut Rng) {
         self.send(rng, 8);
         if rng.once_in(2) {
@@ -128,12 +129,12 @@ impl Life {
     }
 }
 
-/// Lives one after the other, until so many requests were asked.
-fn live(server: &Serving, door: Door, seed: u64, requests: usize) -> usize {
+/// Runs one connection after the other, until this many requests were sent.
+fn live(server: &Serving, transport: Transport, seed: u64, requests: usize) -> usize {
     let mut rng = Rng::new(seed);
     let mut asked = 0;
     while asked < requests {
-        let mut life = Life::begin(server, door);
+        let mut life = Life::begin(server, transport);
         for _ in 0..rng.within(1..8) {
             let at_once = rng.within(1..60);
             life.send(&mut rng, at_once);
@@ -153,12 +154,12 @@ fn live(server: &Serving, door: Door, seed: u64, requests: usize) -> usize {
 fn every_id_is_answered_exactly_once_or_its_connection_is_gone() {
     let place = Place::new();
     let server = place.serve_in_process();
-    let mut watcher = server.connect(Door::Socket(Framing::Newline));
+    let mut watcher = server.connect(Transport::Socket(Framing::Newline));
     ping(&mut watcher, 0);
-    // Each door's first connection may open what stays open.
+    // Each transport's first connection may open descriptors that stay open.
     let at_rest = Baseline::after(&ProcessStats::own(), || {
-        for door in Door::ALL {
-            live(&server, door, SEED, 1);
+        for transport in Transport::ALL {
+            live(&server, transport, SEED, 1);
         }
         turns_until(&mut watcher, "no call is in flight", || tools::waiting() == 0);
     });
@@ -167,13 +168,13 @@ fn every_id_is_answered_exactly_once_or_its_connection_is_gone() {
         let server = &server;
         let threads: Vec<_> = (0..CONNECTIONS)
             .map(|n| {
-                let door = Door::ALL[n % Door::ALL.len()];
+                let transport = Transport::ALL[n % Transport::ALL.len()];
                 let seed = SEED + n as u64;
                 let share = requests.div_ceil(CONNECTIONS);
-                let name = format!("{door:?}, seed {seed}");
+                let name = format!("{transport:?}, seed {seed}");
                 std::thread::Builder::new()
                     .name(name)
-                    .spawn_scoped(scope, move || live(server, door, seed, share))
+                    .spawn_scoped(scope, move || live(server, transport, seed, share))
                     .unwrap()
             })
             .collect();

@@ -1,26 +1,26 @@
-//! Clients that ask much and read slowly or not at all: each costs the server no more than a
-//! bounded amount of memory, and the others nothing.
+//! Clients that request much and read slowly or not at all: each costs the server a bounded amount
+//! of memory, and the others nothing.
 
 use patterm_wire::Framing;
 use serde_json::json;
 
 use super::{MIB, ping, turns_until};
-use crate::support::{Baseline, Door, Peer, Place, ProcessStats};
+use crate::support::{Baseline, Peer, Place, ProcessStats, Transport};
 
-const SOCKET: Door = Door::Socket(Framing::Newline);
+const SOCKET: Transport = Transport::Socket(Framing::Newline);
 
-/// What a client that does not read may cost the server (design/bars.md).
+/// The memory that a client that does not read may cost the server (design/bars.md).
 const UNREAD_MEMORY: u64 = 8 * MIB;
 
-/// What measuring a whole process adds, for any number of clients: pages that the allocator keeps
-/// for small blocks.
+/// The noise of measuring a whole process, for any number of clients: pages that the allocator
+/// keeps for small blocks.
 const PROCESS_SLACK: u64 = 2 * MIB;
 
-/// Just under the server's ceiling of one answer, with room for what stands around the text.
+/// Just under the server's limit for one response, with room for what surrounds the text.
 const LARGEST: u64 = 8 * MIB - (64 << 10) - 1024;
 
-/// So many requests for answers of so many bytes, in one piece: a socket takes it whole, however
-/// little of it the server reads.
+/// Requests for responses of this size, in one piece: a socket accepts all of it, however little of
+/// it the server reads.
 fn requests(groups: &[(usize, u64)]) -> Vec<u8> {
     let sizes = groups.iter().flat_map(|(count, size)| std::iter::repeat_n(size, *count));
     let ask = |(id, bytes): (usize, &u64)| {
@@ -32,17 +32,18 @@ fn requests(groups: &[(usize, u64)]) -> Vec<u8> {
 
 #[test]
 fn clients_that_never_read_cost_a_bounded_amount_and_others_nothing() {
-    // So many that half a mebibyte too much for each is more than the slack hides.
+    // So many that half a mebibyte too much for each exceeds the slack.
     const CLIENTS: u64 = 8;
     let place = Place::new();
     let server = place.serve_in_process();
     let mut other = server.connect(SOCKET);
-    // Once through, so that what the first answer of its size costs for good is not counted.
+    // One warm-up round, so that the permanent cost of the first response of its size is not
+    // counted.
     let at_rest = Baseline::after(&ProcessStats::own(), || {
         other.answer(1, "test_large", json!({"bytes": LARGEST}));
         ping(&mut other, 2);
     });
-    // Small answers that just fill what is kept for a client, or not, or nearly, before large ones.
+    // Small responses that just fill a client's buffer, or not, or nearly, before large ones.
     for small in [0, 50, 100, 110, 120, 130, 140, 400, 600] {
         let mut unread: Vec<_> = (0..CLIENTS).map(|_| server.connect(SOCKET)).collect();
         let connected = Baseline::after(&ProcessStats::own(), || {
@@ -63,16 +64,16 @@ fn clients_that_never_read_cost_a_bounded_amount_and_others_nothing() {
         );
         drop(unread);
         turns_until(&mut other, "they are gone", || at_rest.more_descriptors().is_none());
-        // A connection's memory is given back a moment after its descriptor.
+        // A connection's memory is released a moment after its descriptor.
         turns_until(&mut other, "their memory is back", || {
             at_rest.more_resident() <= PROCESS_SLACK
         });
     }
 }
 
-/// The real server, whose memory is nothing but its own: no slack.
+/// The real server, whose memory contains nothing of the test.
 #[test]
-fn a_client_that_never_reads_lists_costs_no_more_than_it_may() {
+fn a_client_that_never_reads_lists_costs_a_bounded_amount() {
     let place = Place::new();
     let server = place.serve();
     let mut other = Peer::connect(SOCKET, &server.socket());
@@ -90,24 +91,24 @@ fn a_client_that_never_reads_lists_costs_no_more_than_it_may() {
     }
     let cost = at_rest.higher_peak();
     assert!(cost <= UNREAD_MEMORY, "{} KiB", cost / 1024);
-    // It is not given up: once it reads, everything is answered.
+    // It is not disconnected: once it reads, everything is answered.
     for id in 0..2000 {
         assert_eq!(unread.receive()["id"], id);
     }
 }
 
-/// A client that reads slower than it is answered never lets its outbox run empty.
+/// A client that reads slower than the server responds never lets its outbox run empty.
 #[test]
-fn what_a_slow_client_has_read_is_not_kept() {
-    /// What waits for it in the server and the proxy, and some answers that are being made.
+fn messages_that_a_slow_client_has_read_are_not_kept() {
+    /// The data that waits for it in the server and the proxy, and some responses in preparation.
     const UNDER_WAY: u64 = 32 * MIB;
     const ANSWERS: usize = 400;
     const ANSWER: u64 = MIB / 4;
     let place = Place::new();
     let server = place.serve_in_process();
-    for door in [SOCKET, Door::Proxy(Framing::Newline)] {
+    for transport in [SOCKET, Transport::Proxy(Framing::Newline)] {
         let mut other = server.connect(SOCKET);
-        let mut slow = server.connect(door);
+        let mut slow = server.connect(transport);
         let processes: Vec<_> =
             slow.pid().map(ProcessStats::of).into_iter().chain([ProcessStats::own()]).collect();
         let answer = || {
@@ -118,7 +119,7 @@ fn what_a_slow_client_has_read_is_not_kept() {
         slow.send(&requests(&[(ANSWERS, ANSWER)]));
         let mut read = 0;
         while read < ANSWERS {
-            // Little at a time, and the server has a turn to answer more in between.
+            // Little at a time, so that the server can send more in between.
             assert!(slow.read(8 << 10));
             ping(&mut other, read);
             while let Some(body) = slow.whole() {
@@ -129,7 +130,7 @@ fn what_a_slow_client_has_read_is_not_kept() {
         }
         for process in &at_rest {
             let cost = process.higher_peak();
-            assert!(cost <= UNDER_WAY, "{door:?} {process:?}: {} MiB", cost / MIB);
+            assert!(cost <= UNDER_WAY, "{transport:?} {process:?}: {} MiB", cost / MIB);
         }
     }
 }

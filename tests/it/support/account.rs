@@ -1,10 +1,11 @@
-//! Answers in a form that is short enough to compare.
+//! Short summaries of responses, for comparisons.
 
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// `id code` of an error, `id result` of a result, the id as it stood; those of a batch sorted.
+/// `id code` for an error, `id result` for a result, with the id as it was sent; those of a batch
+/// are sorted.
 pub(crate) fn account(body: &[u8]) -> String {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]

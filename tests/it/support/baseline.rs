@@ -1,28 +1,30 @@
-//! What a process uses at rest: the baseline for tests that look for leaks or for what something
-//! costs. A server opens files, starts threads and fills buffers on first use and then keeps them, so a
-//! baseline is taken only after the same kind of work has been done and its traces have settled.
+//! What a process uses when idle: the baseline for tests that look for leaks or measure costs. A
+//! server opens files, starts threads and fills buffers on first use and then keeps them, so a
+//! baseline is taken only after the same kind of work was done and its usage is stable.
 
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use super::process_stats::ProcessStats;
 
-/// A process whose readings stay the same for this long has finished what it was given.
+/// A process whose readings stay the same for this long has finished its work.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// Between two readings.
+/// The interval between two readings.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A process that is never quiet for so long leaks, or the test gives it work all the time.
+/// A process that does not become quiet within this time leaks, or the test keeps it busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What two rounds of the same work may differ by in memory: pages that the allocator happens to touch.
+/// By how much memory may differ after two rounds of the same work: pages that the allocator
+/// happens to touch.
 const SAME_MEMORY: u64 = 256 << 10;
 
-/// A process that uses more with every round leaks; the test that follows says how much.
+/// The maximum number of rounds. A process that uses more with every round leaks; the test that
+/// follows reports how much.
 const MOST_ROUNDS: usize = 6;
 
-/// What a process uses at rest.
+/// What a process uses when idle.
 #[derive(Debug)]
 pub(crate) struct Baseline {
     process_stats: ProcessStats,
@@ -35,7 +37,7 @@ struct Settled {
     descriptors: Vec<String>,
     threads: usize,
     children: Vec<u32>,
-    /// The most in that time: output that comes meanwhile moves them up and down.
+    /// The peak in that time: output that arrives meanwhile moves them up and down.
     resident: u64,
     anonymous: u64,
 }
@@ -55,14 +57,14 @@ impl Settled {
 }
 
 impl Baseline {
-    /// Of a process that did this work, which is of the kind the test does later, until another round
-    /// of it changed nothing.
+    /// The baseline of a process after this work, which is of the kind that the test does later;
+    /// repeated until another round changes nothing.
     #[track_caller]
     pub(crate) fn after(process_stats: &ProcessStats, work: impl FnMut()) -> Self {
         Self::of_each_after(std::slice::from_ref(process_stats), work).remove(0)
     }
 
-    /// The same for several processes that do this work together.
+    /// The same for several processes that work together.
     #[track_caller]
     pub(crate) fn of_each_after(processes: &[ProcessStats], mut work: impl FnMut()) -> Vec<Self> {
         work();
@@ -83,13 +85,14 @@ impl Baseline {
         processes.iter().zip(settled).map(of).collect()
     }
 
-    /// The descriptors that are open now, if they are more than at rest.
+    /// The descriptors that are open now, if there are more than in the baseline.
     pub(crate) fn more_descriptors(&self) -> Option<String> {
         let (now, then) = (self.process_stats.open_files(), &self.settled.descriptors);
         (now.len() > then.len()).then(|| format!("descriptors {now:#?}, at rest {then:#?}"))
     }
 
-    /// Descriptors, threads or children (zombies among them), if there are more than at rest.
+    /// Descriptors, threads or children (including zombies), if there are more than in the
+    /// baseline.
     pub(crate) fn more_of_anything(&self) -> Option<String> {
         let (threads, children) = (self.process_stats.threads(), self.process_stats.children());
         let more_threads = (threads > self.settled.threads)
@@ -99,17 +102,17 @@ impl Baseline {
         self.more_descriptors().or(more_threads).or(more_children)
     }
 
-    /// Bytes of memory in use beyond those at rest.
+    /// Bytes of memory in use above the baseline.
     pub(crate) fn more_resident(&self) -> u64 {
         self.process_stats.resident().saturating_sub(self.settled.resident)
     }
 
-    /// The same for memory that is not of mapped files.
+    /// The same for anonymous memory.
     pub(crate) fn more_anonymous(&self) -> u64 {
         self.process_stats.anonymous().saturating_sub(self.settled.anonymous)
     }
 
-    /// The most that was ever in use beyond what was at rest, since [`ProcessStats::forget_peak`].
+    /// The peak above the baseline, since [`ProcessStats::forget_peak`].
     pub(crate) fn higher_peak(&self) -> u64 {
         self.process_stats.peak().saturating_sub(self.settled.resident)
     }
@@ -124,7 +127,7 @@ fn settle(process_stats: &ProcessStats) -> Settled {
         resident: process_stats.resident(),
         anonymous: process_stats.anonymous(),
     };
-    // A pause between two looks: that nothing changes for a while is seen only by looking for a while.
+    // A pause between two readings: stability shows only over time.
     let (_never, nothing) = sync_channel::<()>(0);
     let begun = Instant::now();
     let (mut since, mut settled) = (begun, look());

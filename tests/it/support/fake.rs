@@ -1,5 +1,5 @@
-//! A server that only the test speaks for: it sees every line that reaches it, and ends
-//! connections when it likes.
+//! A fake server controlled by the test: it sees every line that reaches it, and can end
+//! connections at any time.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-/// There is such a server in this test, which is a process of its own: answers of tools may be any.
+/// Set if this test (a process of its own) has a fake server: tool results may be anything.
 static FAKED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a test speaks for a server.
+/// Whether this test has a fake server.
 pub(super) fn is_faked() -> bool {
     FAKED.load(Ordering::Relaxed)
 }
 
-/// Listens as a server would. The socket's file goes with this value.
+/// A listening fake server. Its socket file is removed on drop.
 pub(crate) struct FakeServer {
     listener: UnixListener,
     path: PathBuf,
@@ -38,8 +38,8 @@ impl FakeServer {
         Conversation { stream: BufReader::new(stream) }
     }
 
-    /// Whether nobody has connected since the last [`FakeServer::accept`].
-    pub(crate) fn nobody_came(&self) -> bool {
+    /// Whether there was no connection since the last [`FakeServer::accept`].
+    pub(crate) fn no_connection(&self) -> bool {
         self.listener.set_nonblocking(true).unwrap();
         let came = self.listener.accept();
         self.listener.set_nonblocking(false).unwrap();
@@ -53,41 +53,41 @@ impl Drop for FakeServer {
     }
 }
 
-/// One connection. Dropping it is what a server's sudden death looks like from outside.
+/// One connection. Dropping it looks like a server's sudden death from outside.
 pub(crate) struct Conversation {
     stream: BufReader<UnixStream>,
 }
 
 impl Conversation {
     /// The next message; fails the test at the end of the stream.
-    pub(crate) fn hear(&mut self) -> Value {
-        self.try_hear().expect("a message, not the end of the stream")
+    pub(crate) fn receive(&mut self) -> Value {
+        self.try_receive().expect("a message, not the end of the stream")
     }
 
     /// The next message, or `None` at the end of the stream.
-    pub(crate) fn try_hear(&mut self) -> Option<Value> {
-        let line = self.hear_line();
+    pub(crate) fn try_receive(&mut self) -> Option<Value> {
+        let line = self.receive_line();
         (!line.is_empty()).then(|| serde_json::from_slice(&line).unwrap())
     }
 
-    /// The next line as it stands; empty at the end of the stream.
-    pub(crate) fn hear_line(&mut self) -> Vec<u8> {
+    /// The next line as raw bytes; empty at the end of the stream.
+    pub(crate) fn receive_line(&mut self) -> Vec<u8> {
         let mut line = Vec::new();
         self.stream.read_until(b'\n', &mut line).unwrap();
         line
     }
 
-    pub(crate) fn say(&mut self, message: &Value) {
+    pub(crate) fn send(&mut self, message: &Value) {
         writeln!(self.stream.get_mut(), "{message}").unwrap();
     }
 
-    /// The stream itself, to say less than a message.
+    /// The stream itself, to send less than a message.
     pub(crate) fn stream(&mut self) -> &mut UnixStream {
         self.stream.get_mut()
     }
 
-    /// Answers a request well.
+    /// Responds to a request with a result.
     pub(crate) fn answer(&mut self, request: &Value, result: Value) {
-        self.say(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
+        self.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
     }
 }

@@ -1,4 +1,4 @@
-//! What the tests share: a place of its own for each test, servers, clients, tools to test with.
+//! Shared support: an isolated environment for each test, servers, clients, and tools to test with.
 
 mod account;
 mod baseline;
@@ -17,7 +17,7 @@ mod user;
 pub(crate) use account::account;
 pub(crate) use baseline::Baseline;
 pub(crate) use fake::{Conversation, FakeServer};
-pub(crate) use peer::{Door, Peer};
+pub(crate) use peer::{Peer, Transport};
 pub(crate) use place::{Place, patterm_binary};
 pub(crate) use process_stats::ProcessStats;
 pub(crate) use rng::Rng;

@@ -1,4 +1,4 @@
-//! A client that may say anything: over the socket or through the proxy, in either framing.
+//! A client that may send anything: over the socket or through the proxy, in either framing.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -17,14 +17,14 @@ use super::place::patterm_binary;
 use super::running::Running;
 use super::schema;
 
-/// A way in and a framing.
+/// A transport with a framing.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Door {
+pub(crate) enum Transport {
     Socket(Framing),
     Proxy(Framing),
 }
 
-impl Door {
+impl Transport {
     pub(crate) const ALL: [Self; 4] = [
         Self::Socket(Framing::Newline),
         Self::Socket(Framing::Headers),
@@ -44,33 +44,33 @@ enum Ends {
     Proxy { child: Child, stdin: Option<ChildStdin>, stdout: Option<ChildStdout> },
 }
 
-/// A client. What it receives must be well framed, in the framing it speaks, and every answer of a tool
-/// must fit the schema that the tool declares.
+/// A client. It checks that what it receives is well framed, in its own framing, and that every
+/// tool result fits the tool's declared schema.
 pub(crate) struct Peer {
     ends: Ends,
     framing: Framing,
     decoder: Decoder,
-    /// The tools that were called and have not answered, by the ids of the requests.
+    /// The tools that were called and have not answered, by request id.
     called: BTreeMap<String, String>,
 }
 
 impl Peer {
-    pub(crate) fn connect(door: Door, socket: &Path) -> Self {
-        Self::connect_with(door, socket, &[])
+    pub(crate) fn connect(transport: Transport, socket: &Path) -> Self {
+        Self::connect_with(transport, socket, &[])
     }
 
-    /// A client whose proxy, if the door has one, gets these flags too.
-    pub(crate) fn connect_with(door: Door, socket: &Path, flags: &[String]) -> Self {
-        let ends = match door {
-            Door::Socket(_) => Ends::Socket(UnixStream::connect(socket).unwrap()),
-            Door::Proxy(_) => {
-                return Self::through(proxy(socket).args(flags), door.framing());
+    /// A client whose proxy, if the transport has one, gets these extra flags.
+    pub(crate) fn connect_with(transport: Transport, socket: &Path, flags: &[String]) -> Self {
+        let ends = match transport {
+            Transport::Socket(_) => Ends::Socket(UnixStream::connect(socket).unwrap()),
+            Transport::Proxy(_) => {
+                return Self::through(proxy(socket).args(flags), transport.framing());
             }
         };
-        Self::new(ends, door.framing())
+        Self::new(ends, transport.framing())
     }
 
-    /// A client of a proxy that is started by this command.
+    /// A client of a proxy that this command starts.
     pub(crate) fn through(command: &mut Command, framing: Framing) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
@@ -81,7 +81,7 @@ impl Peer {
         Self { ends, framing, decoder: Decoder::new(64 << 20), called: BTreeMap::new() }
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         match &mut self.ends {
             Ends::Socket(stream) => stream.write_all(bytes).unwrap(),
@@ -111,7 +111,7 @@ impl Peer {
         self.send_body(notification.to_string().as_bytes());
     }
 
-    /// Says who calls, as the first line of a connection. It is a line in either framing.
+    /// Sends the greeting, the first line of a connection. It is a line in either framing.
     pub(crate) fn greet(&mut self, token: &str, project_key: Option<&str>) {
         let mut greeting = json!({"patterm_identity": token});
         if let Some(key) = project_key {
@@ -120,14 +120,14 @@ impl Peer {
         self.send(format!("{greeting}\n").as_bytes());
     }
 
-    /// Calls a tool and returns its structured answer.
+    /// Calls a tool and returns its structured result.
     pub(crate) fn call(&mut self, id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let mut answer = self.answer(id, "tools/call", params);
         answer["result"]["structuredContent"].take()
     }
 
-    /// Asks and returns the next message, which must be the answer.
+    /// Sends a request and returns the next message, which must be the response.
     pub(crate) fn answer(&mut self, id: impl Into<Value>, method: &str, params: Value) -> Value {
         let id = id.into();
         self.ask(id.clone(), method, params);
@@ -151,7 +151,7 @@ impl Peer {
         Some(message)
     }
 
-    /// The next message as it stood.
+    /// The next message as raw bytes.
     pub(crate) fn try_receive_raw(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(body) = self.whole() {
@@ -164,7 +164,7 @@ impl Peer {
         }
     }
 
-    /// The next message that was read whole.
+    /// The next message that was read completely.
     pub(crate) fn whole(&mut self) -> Option<Vec<u8>> {
         let frame = self.decoder.next_frame()?;
         let Frame::Body(body) = frame else { panic!("badly framed: {frame:?}") };
@@ -173,7 +173,7 @@ impl Peer {
         Some(body)
     }
 
-    /// Reads at most so many bytes; `false` at the end of the stream.
+    /// Reads at most `most` bytes; `false` at the end of the stream.
     pub(crate) fn read(&mut self, most: usize) -> bool {
         let mut buffer = vec![0; most];
         let read = match &mut self.ends {
@@ -181,7 +181,7 @@ impl Peer {
             Ends::Proxy { stdout, .. } => stdout.as_mut().unwrap().read(&mut buffer),
         };
         match read {
-            // The server may end a connection that it refused before it read all of it.
+            // The server may end a refused connection before it has read everything.
             Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => false,
             Ok(0) => false,
             Ok(bytes) => {
@@ -201,7 +201,7 @@ impl Peer {
         poll(&mut polled, None).unwrap();
     }
 
-    /// Ends this side; what is still said is read with [`Peer::receive`].
+    /// Ends this side; what is still sent is read with [`Peer::receive`].
     pub(crate) fn end(&mut self) {
         match &mut self.ends {
             Ends::Socket(stream) => stream.shutdown(Shutdown::Write).unwrap(),
@@ -209,7 +209,7 @@ impl Peer {
         }
     }
 
-    /// Ends this side and returns everything that is still said. A proxy must then exit with 0.
+    /// Ends this side and returns everything that is still received. A proxy must then exit with 0.
     pub(crate) fn finish(mut self) -> Vec<Value> {
         self.end();
         let left = std::iter::from_fn(|| self.try_receive()).collect();
@@ -219,14 +219,14 @@ impl Peer {
         left
     }
 
-    /// Ends this side of a proxy and returns everything that is still said, and how it exited.
+    /// Closes the input of a proxy; returns all remaining messages and the exit status.
     pub(crate) fn exit(mut self) -> (Vec<Value>, ExitStatus) {
         self.end();
         let left = std::iter::from_fn(|| self.try_receive()).collect();
         (left, self.wait().unwrap())
     }
 
-    /// Reads no more, for good.
+    /// Closes the reading side.
     pub(crate) fn close_output(&mut self) {
         match &mut self.ends {
             Ends::Socket(stream) => stream.shutdown(Shutdown::Read).unwrap(),
@@ -234,7 +234,7 @@ impl Peer {
         }
     }
 
-    /// Sends the proxy a signal.
+    /// Sends a signal to the proxy.
     pub(crate) fn signal(&self, signal: Signal) {
         Running::of(self.pid().unwrap()).signal(signal);
     }
@@ -247,7 +247,7 @@ impl Peer {
         }
     }
 
-    /// Waits for the proxy's end.
+    /// Waits until the proxy has exited.
     pub(crate) fn wait(&mut self) -> Option<ExitStatus> {
         match &mut self.ends {
             Ends::Socket(_) => None,
@@ -266,7 +266,7 @@ impl Drop for Peer {
     }
 }
 
-/// The proxy to a given socket, without any other way to a server.
+/// The proxy to a given socket, with no other way to find a server.
 #[expect(clippy::disallowed_methods, reason = "tests start what they test")]
 fn proxy(socket: &Path) -> Command {
     let mut command = Command::new(patterm_binary());
@@ -274,7 +274,8 @@ fn proxy(socket: &Path) -> Command {
     command
 }
 
-/// Checks the answer of a tool, by its own name or by `tools/call`, and its failure by the latter.
+/// Checks the result of a tool, called by its own name or by `tools/call`, and its failure in the
+/// latter case.
 #[track_caller]
 fn fits(tool: &str, result: &Value) {
     let misfit = match &result["structuredContent"] {

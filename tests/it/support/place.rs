@@ -1,4 +1,4 @@
-//! A place of its own for each test: runtime folder, state folder, project.
+//! An isolated environment for each test: runtime folder, state folder, project.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,11 +18,11 @@ use super::server::{Serving, Spawned};
 use super::tools;
 use super::user::User;
 
-/// Folders that nobody else uses, gone with this value.
+/// Folders that no other test uses, removed on drop.
 pub(crate) struct Place {
     top: tempfile::TempDir,
     user: Option<User>,
-    /// Variables beside those that every place has.
+    /// Variables in addition to those that every place has.
     variables: BTreeMap<String, OsString>,
 }
 
@@ -35,27 +35,27 @@ impl Place {
         Self { top, user: None, variables: BTreeMap::new() }
     }
 
-    /// A place of a user of its own, who runs everything that is started here.
+    /// A place with its own user, who runs everything that is started there.
     pub(crate) fn of_another_user() -> Self {
         let mut place = Self::new();
         place.user = Some(User::reserve());
-        // The tests' own build may lie where only root can look.
+        // The tests' own build may be in a folder that only root can enter.
         std::fs::copy(patterm_binary(), place.path("patterm")).unwrap();
         place.give_to_user(place.top.path());
         place
     }
 
-    /// The user of this place, where it is not the one who runs the tests.
+    /// The user of this place, if it is not the one who runs the tests.
     pub(crate) fn user(&self) -> Option<&User> {
         self.user.as_ref()
     }
 
-    /// Sets a variable for all that is started here from now on.
+    /// Sets a variable for everything that is started here from now on.
     pub(crate) fn set(&mut self, name: &str, value: impl Into<OsString>) {
         self.variables.insert(name.into(), value.into());
     }
 
-    /// Makes a folder beside the others.
+    /// Creates another folder in the place.
     pub(crate) fn folder(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir(&path).unwrap();
@@ -63,7 +63,7 @@ impl Place {
         path
     }
 
-    /// Gives a file or folder, and all that is in it, to the user of this place.
+    /// Gives a file or folder, with its content, to the user of this place.
     pub(crate) fn give_to_user(&self, path: &Path) {
         let uid = self.user.as_ref().map(|user| user.uid);
         std::os::unix::fs::lchown(path, uid, uid).unwrap();
@@ -73,7 +73,7 @@ impl Place {
         }
     }
 
-    /// A folder or file of the place.
+    /// The path of a folder or file of the place.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.top.path().join(name)
     }
@@ -115,7 +115,7 @@ impl Place {
         command
     }
 
-    /// The binary under test, where this place's user can run it.
+    /// The binary under test, at a path where this place's user can run it.
     pub(crate) fn binary(&self) -> PathBuf {
         match self.user {
             Some(_) => self.path("patterm"),
@@ -131,7 +131,7 @@ impl Place {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// A server in this process, with the tools to test with beside its own.
+    /// A server in this process, with its own tools and the test tools.
     pub(crate) fn serve_in_process(&self) -> Serving {
         self.serve_with(Limits::default())
     }
@@ -151,6 +151,7 @@ impl Place {
             program: patterm_binary(),
             settings: Some(self.path("home/.config/patterm/config.toml")),
             http: None,
+            ends_unused: false,
         })
     }
 
@@ -160,8 +161,9 @@ impl Place {
     }
 }
 
-/// Ends what a test left running: first as a person would, then whatever still has its working
-/// directory here, be it a server that the registry does not know or one that is being started.
+/// Ends what a test left running: first as a person would, then everything that still has its
+/// working directory here, such as a server that the registry does not know or that is being
+/// started.
 impl Drop for Place {
     fn drop(&mut self) {
         let all =
@@ -177,7 +179,7 @@ impl Drop for Place {
     }
 }
 
-/// The binary that nextest's set-up script built, or the one beside this test.
+/// The binary that nextest's setup script built, or the one next to this test.
 pub(crate) fn patterm_binary() -> PathBuf {
     if let Some(path) = std::env::var_os("PATTERM_BIN") {
         return path.into();

@@ -1,8 +1,8 @@
-//! What the kernel says of a process: its memory, descriptors, threads and children.
+//! What the kernel reports about a process: its memory, descriptors, threads and children.
 
 use std::path::PathBuf;
 
-/// A process to look at.
+/// A process to measure.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessStats {
     folder: PathBuf,
@@ -13,7 +13,7 @@ impl ProcessStats {
         Self { folder: format!("/proc/{pid}").into() }
     }
 
-    /// Of this process. (nextest gives each test one of its own.)
+    /// This process. (nextest runs each test in its own process.)
     pub(crate) fn own() -> Self {
         Self::of(std::process::id())
     }
@@ -23,22 +23,22 @@ impl ProcessStats {
         self.status("VmRSS:")
     }
 
-    /// The most that was in use since the start or [`ProcessStats::forget_peak`].
+    /// The peak since the start or [`ProcessStats::forget_peak`].
     pub(crate) fn peak(&self) -> u64 {
         self.status("VmHWM:")
     }
 
-    /// Lets the peak begin anew at what is in use now.
+    /// Resets the peak to the current value.
     pub(crate) fn forget_peak(&self) {
         std::fs::write(self.folder.join("clear_refs"), "5").unwrap();
     }
 
-    /// Bytes of memory of its own: without mapped files, which the kernel takes back when it likes.
+    /// Bytes of anonymous memory: without mapped files, which the kernel may drop at any time.
     pub(crate) fn anonymous(&self) -> u64 {
         self.status("RssAnon:")
     }
 
-    /// What each open descriptor leads to.
+    /// The targets of all open descriptors.
     pub(super) fn open_files(&self) -> Vec<String> {
         let descriptors = std::fs::read_dir(self.folder.join("fd")).unwrap().flatten();
         let target = |path: PathBuf| std::fs::read_link(path).ok();
@@ -48,12 +48,12 @@ impl ProcessStats {
         targets
     }
 
-    /// How many threads there are.
+    /// The number of threads.
     pub(super) fn threads(&self) -> usize {
         self.tasks().count()
     }
 
-    /// The children of all threads, zombies among them.
+    /// The children of all threads, including zombies.
     pub(super) fn children(&self) -> Vec<u32> {
         let lists =
             self.tasks().filter_map(|task| std::fs::read_to_string(task.join("children")).ok());

@@ -1,8 +1,8 @@
-//! Rng that can be repeated: the same seed, the same choices.
+//! A repeatable random number generator: the same seed gives the same choices.
 
 use std::ops::Range;
 
-/// A source of choices (xorshift64*).
+/// A random number generator (xorshift64*).
 #[derive(Debug)]
 pub(crate) struct Rng(u64);
 
@@ -23,7 +23,7 @@ impl Rng {
         range.start + (self.next() >> 16) as usize % range.len()
     }
 
-    /// True once in so many times.
+    /// True once in `times` calls on average.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.within(0..times) == 0
     }

@@ -1,4 +1,4 @@
-//! Processes by id: telling them to end, and waiting until they have.
+//! Processes by id: signalling them, and waiting for their exit.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -7,7 +7,8 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// A process that lived when this value was made. Its id cannot come to mean another one.
+/// A process that was alive when this value was created. Its id cannot come to mean another
+/// process.
 #[derive(Debug)]
 pub(crate) struct Running(OwnedFd);
 
@@ -31,7 +32,7 @@ impl Running {
         poll(&mut [PollFd::new(&self.0, PollFlags::IN)], None).unwrap();
     }
 
-    /// Waits until the process has ended, or this moment; says whether it has.
+    /// Waits until the process has ended or the deadline passes; returns whether it has ended.
     pub(crate) fn wait_until(&self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
         let left =
@@ -45,7 +46,7 @@ impl Running {
     }
 }
 
-/// The processes whose working directory lies in a folder, by id. A zombie runs nowhere.
+/// The ids of the processes whose working directory is in a folder. Zombies have none.
 pub(crate) fn running_in(folder: &Path) -> Vec<u32> {
     let folder = folder.canonicalize().unwrap();
     let pids = std::fs::read_dir("/proc").unwrap().flatten();

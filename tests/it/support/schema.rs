@@ -1,4 +1,4 @@
-//! Answers held against the schema that their tool declares, as a client that validates does it.
+//! Checks results against the declared schema of their tool, as a validating client does.
 
 use std::sync::LazyLock;
 
@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 
 static TOOLS: LazyLock<Registry> = LazyLock::new(Registry::standard);
 
-/// What does not fit in the answer of a tool, by both schemas: the one with all members, and the one
-/// that clients are given. Methods that are no tools fit.
+/// What does not fit in the result of a tool, by both schemas: the complete one, and the one that
+/// clients get. Methods that are not tools always fit.
 pub(crate) fn misfit(tool: &str, answer: &Value) -> Option<String> {
     let whole = TOOLS.answer_schema(tool)?;
     check(whole, answer, tool).or_else(|| listed_misfit(tool, answer))
 }
 
-/// What does not fit the schema that clients are given: answers and failures have to.
+/// What does not fit the schema that clients get, which applies to results and failures.
 pub(crate) fn listed_misfit(tool: &str, answer: &Value) -> Option<String> {
     let listed = TOOLS.descriptors().into_iter().find(|listed| listed.name == tool)?;
     check(listed.output_schema.as_ref()?, answer, tool)
@@ -26,14 +26,14 @@ fn check(schema: &Map<String, Value>, value: &Value, at: &str) -> Option<String>
     if let Some(choices) = schema.get("enum").and_then(Value::as_array)
         && !choices.contains(value)
     {
-        return Some(format!("{at}: {value} is none of {choices:?}"));
+        return Some(format!("{at}: {value} is not one of {choices:?}"));
     }
     let kinds: Vec<_> = match schema.get("type") {
         Some(Value::String(kind)) => vec![kind.as_str()],
         _ => list("type").filter_map(Value::as_str).collect(),
     };
     if !kinds.is_empty() && !kinds.iter().any(|kind| is_of(value, kind)) {
-        return Some(format!("{at}: {value} is no {kinds:?}"));
+        return Some(format!("{at}: {value} is not of type {kinds:?}"));
     }
     if let Value::Array(items) = value {
         let schema = object("items")?;
@@ -62,6 +62,6 @@ fn is_of(value: &Value, kind: &str) -> bool {
         "array" => value.is_array(),
         "object" => value.is_object(),
         "null" => value.is_null(),
-        other => panic!("a type that nobody knows: {other}"),
+        other => panic!("unknown type: {other}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Servers: in this process, where a test can reach their state; or the real one, that can be
+//! Servers: in this process, where a test can access their state, or the real binary, which can be
 //! killed.
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use patterm_wire::requests::ServerEntry;
 use rustix::process::Signal;
 use tokio_util::sync::CancellationToken;
 
-use super::peer::{Door, Peer};
+use super::peer::{Peer, Transport};
 use super::place::Place;
 use super::running::Running;
 
@@ -26,7 +26,7 @@ pub(crate) struct Serving {
 
 impl Serving {
     pub(super) fn start(settings: Settings) -> Self {
-        // As the real one does.
+        // The real server does the same.
         patterm_keeper::memory::return_large_blocks();
         let server = Server::start(settings).unwrap();
         let (host, shutdown) = (server.host().clone(), server.shutdown());
@@ -46,25 +46,25 @@ impl Serving {
         &self.host.socket
     }
 
-    /// A client of this server; its proxy takes messages as long as the server does.
-    pub(crate) fn connect(&self, door: Door) -> Peer {
+    /// A client of this server; its proxy has the same message limit as the server.
+    pub(crate) fn connect(&self, transport: Transport) -> Peer {
         let limit = format!("--max-message-bytes={}", self.host.limits.message_bytes);
-        Peer::connect_with(door, self.socket(), &[limit])
+        Peer::connect_with(transport, self.socket(), &[limit])
     }
 
-    /// An agent of this server, with a token.
+    /// Adds an agent with a token.
     pub(crate) fn agent(&self, name: &str, parent: Option<&ProcessId>) -> (Process, Token) {
         let process = self.host.panes.processes.add(name, Kind::Agent, parent.cloned()).unwrap();
         let token = self.host.identities.issue(&process.id).unwrap();
         (process, token)
     }
 
-    /// Tells the server to end; it lets calls in flight finish first.
+    /// Requests the server's shutdown; it finishes calls in flight first.
     pub(crate) fn begin_stop(&self) {
         self.shutdown.cancel();
     }
 
-    /// Ends the server and waits for it.
+    /// Shuts the server down and waits for it.
     pub(crate) fn stop(&mut self) {
         self.shutdown.cancel();
         if let Some(thread) = self.thread.take() {
@@ -77,7 +77,7 @@ impl Drop for Serving {
     fn drop(&mut self) {
         self.shutdown.cancel();
         if let Some(thread) = self.thread.take() {
-            // A panic on that thread has been printed; a second one here would hide it.
+            // A panic on that thread has been printed already; a second one here would hide it.
             let _ = thread.join();
         }
     }
@@ -114,13 +114,13 @@ impl Spawned {
         process.wait();
     }
 
-    /// The server's process, which must live.
+    /// The server's process, which must be alive.
     pub(crate) fn process(&self) -> Running {
         Running::of(self.entry.pid)
     }
 
     /// A client of this server.
-    pub(crate) fn connect(&self, door: Door) -> Peer {
-        Peer::connect(door, &self.entry.socket)
+    pub(crate) fn connect(&self, transport: Transport) -> Peer {
+        Peer::connect(transport, &self.entry.socket)
     }
 }

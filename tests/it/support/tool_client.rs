@@ -1,4 +1,4 @@
-//! A client that calls tools by their names, and what tests ask for again and again.
+//! A client that calls tools by their names, with helpers for common steps.
 
 use std::time::{Duration, Instant};
 
@@ -6,17 +6,17 @@ use patterm_agents::identity::Token;
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 
-use crate::support::{Door, Peer, Place, Serving};
+use crate::support::{Peer, Place, Serving, Transport};
 
-/// Longer than anything here takes; a test that gets there has failed.
+/// A timeout longer than anything here takes; a test that reaches it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-const SOCKET: Door = Door::Socket(Framing::Newline);
+const SOCKET: Transport = Transport::Socket(Framing::Newline);
 
 /// A connection to a server, for tool calls one after the other.
 pub(crate) struct ToolClient {
     pub(crate) peer: Peer,
-    asked: u64,
+    last_id: u64,
 }
 
 /// A tool's failure as a program sees it.
@@ -36,31 +36,31 @@ impl ToolClient {
     }
 
     pub(crate) fn new(peer: Peer) -> Self {
-        Self { peer, asked: 0 }
+        Self { peer, last_id: 0 }
     }
 
-    /// The same for an agent.
+    /// A client with the identity of an agent.
     pub(crate) fn of_agent(server: &Serving, token: &Token) -> Self {
         let mut tools = Self::of(server);
         tools.peer.greet(&token.reveal(), None);
         tools
     }
 
-    /// Sends a call and does not wait for its answer.
+    /// Sends a call without waiting for its result.
     pub(crate) fn ask(&mut self, tool: &str, arguments: Value) -> u64 {
-        self.asked += 1;
-        self.peer.ask(self.asked, tool, arguments);
-        self.asked
+        self.last_id += 1;
+        self.peer.ask(self.last_id, tool, arguments);
+        self.last_id
     }
 
-    /// Waits for the answer to the oldest call that was not answered yet.
-    pub(crate) fn hear(&mut self) -> Result<Value, Refusal> {
+    /// Waits for the next result.
+    pub(crate) fn receive(&mut self) -> Result<Value, Refusal> {
         outcome(self.peer.receive())
     }
 
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, Refusal> {
-        self.asked += 1;
-        outcome(self.peer.answer(self.asked, tool, arguments))
+        self.last_id += 1;
+        outcome(self.peer.answer(self.last_id, tool, arguments))
     }
 
     /// Calls a tool that must not fail.
@@ -88,7 +88,7 @@ impl ToolClient {
         self.run(&["sh", "-c", script])
     }
 
-    /// Waits for a pattern that must come; returns its line.
+    /// Waits for a pattern that must appear; returns its line.
     #[track_caller]
     pub(crate) fn wait(&mut self, id: &str, pattern: &str) -> String {
         let seconds = PATIENCE.as_secs();
@@ -96,7 +96,7 @@ impl ToolClient {
         let answer = self.ok("wait_for_pattern", arguments);
         if answer["matched"] != true {
             let screen = self.rows(id).join("\n");
-            panic!("{pattern:?} never came to {id}: {answer}\n{screen}");
+            panic!("{pattern:?} never appeared in {id}: {answer}\n{screen}");
         }
         answer["line"].as_str().unwrap().to_owned()
     }
@@ -122,7 +122,7 @@ impl ToolClient {
         self.ok("get_process_output", json!({"process_id": id}))
     }
 
-    /// The rows on the screen, without the empty ones at its end.
+    /// The rows on the screen, without the empty ones at the end.
     #[track_caller]
     pub(crate) fn rows(&mut self, id: &str) -> Vec<String> {
         let mut rows = strings(&self.grid(id)["rows"]);
@@ -154,7 +154,7 @@ impl ToolClient {
         listed["processes"].as_array().unwrap().iter().map(id_of).collect()
     }
 
-    /// Everything that a process printed and that is still kept.
+    /// All output of a process that is still in its log.
     #[track_caller]
     pub(crate) fn raw(&mut self, id: &str) -> String {
         let mut text = String::new();
@@ -199,25 +199,25 @@ pub(crate) fn tools() -> (Place, Serving, ToolClient) {
     (place, server, tools)
 }
 
-/// Looks until there is something to see. Only for what gives no event of its own.
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+/// Polls until there is a value. Only for changes that produce no event.
+pub(crate) fn until<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
-        if let Some(seen) = look() {
-            return seen;
+        if let Some(value) = poll() {
+            return value;
         }
-        assert!(start.elapsed() < PATIENCE, "it never came: {what}");
+        assert!(start.elapsed() < PATIENCE, "timed out waiting for: {what}");
         std::thread::yield_now();
     }
 }
 
-/// Whether a process lives; a zombie does not.
+/// Whether a process is alive; a zombie is not.
 pub(crate) fn alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.starts_with(" Z"))
 }
 
-/// Whether the long forms are asked for.
+/// Whether the long forms of tests are requested.
 pub(crate) fn long() -> bool {
     std::env::var_os("PATTERM_LONG").is_some_and(|value| value == "1")
 }

@@ -1,4 +1,4 @@
-//! Tools to test the server with: they wait, report, answer much, and panic.
+//! Tools to test the server with: they wait, report progress, return much, and panic.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -31,7 +31,7 @@ pub(crate) fn waiting() -> usize {
     WAITING.load(Ordering::SeqCst)
 }
 
-/// One of them, however it ends.
+/// Counts one such call until it ends.
 struct Waiter;
 
 impl Waiter {
@@ -49,9 +49,9 @@ impl Drop for Waiter {
 
 #[derive(Deserialize, JsonSchema)]
 struct WaitArgs {
-    /// How many reports to make first.
+    /// How many progress reports to send first.
     reports: Option<u64>,
-    /// Answer after the reports instead of waiting for the client's end.
+    /// Return after the reports instead of waiting for the client's end.
     once: Option<bool>,
 }
 
@@ -78,7 +78,7 @@ impl Tool for Wait {
     }
 }
 
-/// Answers with as many bytes as asked.
+/// Returns as many bytes as requested.
 struct Large;
 
 #[derive(Deserialize, JsonSchema)]
@@ -124,11 +124,11 @@ impl Tool for Panic {
         for _ in 0..args.reports.unwrap_or(0) {
             tokio::task::yield_now().await;
         }
-        panic!("as it was asked to");
+        panic!("as requested");
     }
 }
 
-/// Fails with the kind it is asked for.
+/// Fails with the requested kind.
 struct Fail;
 
 #[derive(Deserialize, JsonSchema)]
@@ -149,7 +149,7 @@ impl Tool for Fail {
 
     async fn call(args: FailArgs, _call: Call) -> Result<Done, ToolError> {
         match ErrorKind::ALL.into_iter().find(|kind| kind.name() == args.kind) {
-            Some(kind) => Err(ToolError::new(kind, "as it was asked to")),
+            Some(kind) => Err(ToolError::new(kind, "as requested")),
             None => Ok(Done { ok: true }),
         }
     }

@@ -1,4 +1,4 @@
-//! Other users than the one who runs the tests. Only root can become them.
+//! Users other than the one who runs the tests. Only root can become them.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -7,14 +7,15 @@ use std::path::PathBuf;
 use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-/// The first of the ids that tests take; nobody has an account there.
+/// The first of the ids that tests use; no account has them.
 const FIRST_UID: u32 = 50_001;
 
-/// A user that no other test is at the same time. What asks for all servers of a user, or for the
-/// folder that a user has in `/tmp`, then meets no one else's.
+/// A user that no other test uses at the same time, so that listing all servers of a user, or the
+/// user's folder in `/tmp`, shows nothing of other tests.
 pub(crate) struct User {
     pub(crate) uid: u32,
-    /// A name that the kernel gives to one socket at a time, and frees however the test ends.
+    /// Reserves the id: the kernel gives this name to one socket at a time, and frees it however
+    /// the test ends.
     _reserved: UnixDatagram,
 }
 
@@ -34,20 +35,20 @@ impl User {
         Self { uid, _reserved }
     }
 
-    /// Where this user's servers keep their locks without a runtime folder of the session.
+    /// Where this user's servers keep their locks if there is no runtime folder of a session.
     pub(crate) fn folder_in_tmp(&self) -> PathBuf {
         format!("/tmp/patterm-{}", self.uid).into()
     }
 
-    /// Runs `what` on a thread that is this user and has no rights of root left.
+    /// Runs `what` on a thread with this user's id and no privileges of root.
     pub(crate) fn does<T: Send>(&self, what: impl FnOnce() -> T + Send) -> T {
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.uid));
-        let become_user_and_do = || {
+        let run_as_user = || {
             set_thread_groups(&[]).unwrap();
             set_thread_res_gid(gid, gid, gid).unwrap();
             set_thread_res_uid(uid, uid, uid).unwrap();
             what()
         };
-        std::thread::scope(|scope| scope.spawn(become_user_and_do).join().unwrap())
+        std::thread::scope(|scope| scope.spawn(run_as_user).join().unwrap())
     }
 }

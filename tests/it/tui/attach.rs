@@ -1,10 +1,10 @@
-//! What is started with `--attach` is shown at once.
+//! A program that is started with `--attach` is shown at once.
 
 use super::Screen;
 use crate::support::Place;
 
 #[test]
-fn what_is_started_with_attach_is_shown_and_goes_on_when_it_is_left() {
+fn a_program_started_with_attach_is_shown_and_keeps_running_after_a_detach() {
     let place = Place::new();
     place.run(&["run", "--name", "other", "--", "cat"]);
     let mut screen = Screen::new(&place, 80, 24);
@@ -14,7 +14,7 @@ fn what_is_started_with_attach_is_shown_and_goes_on_when_it_is_left() {
     screen.until("detached; everything keeps running");
     screen.line("clear");
     screen.patterm("shell --attach");
-    screen.until_it(|shown| shown.contains("3 ○ > sh") && shown.contains("p3 sh"));
+    screen.until_it(|shown| shown.contains("3 ○ > sh") && shown.contains("3 sh"));
     let listed = place.run(&["ps"]);
     assert_eq!(listed.matches("running").count(), 3, "{listed}");
 }

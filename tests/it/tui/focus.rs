@@ -1,4 +1,4 @@
-//! Where the keyboard leads is the person's decision, whatever agents ask for.
+//! The person decides where the keyboard input goes, whatever agents request.
 
 use patterm_wire::view::FromView;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn select(place: &Place, id: &str) -> Value {
     serde_json::from_str(&place.run(&["call", "select_process", &arguments])).unwrap()
 }
 
-/// Two programs that show what is typed into them; the ids are p1 and p2.
+/// Two programs that show their input; their ids are p1 and p2.
 fn start_two(place: &Place) {
     for name in ["one", "two"] {
         place.run(&["run", "--name", name, "--", "cat"]);
@@ -27,7 +27,7 @@ fn select_process_does_not_move_the_keyboard_in_the_middle_of_a_word() {
     let mut screen = Screen::with_patterm(&place, 80, 24);
     screen.until("two");
     let shown = select(&place, "p1");
-    screen.until("p1 one");
+    screen.until("1 one");
     screen.type_in("hunter");
     screen.until("hunter");
     let marked = select(&place, "p2");
@@ -39,26 +39,26 @@ fn select_process_does_not_move_the_keyboard_in_the_middle_of_a_word() {
     assert_eq!(marked, json!({"outcome": "marked", "marked_in": 1}));
     screen.until("→ two (ctrl+b g)");
     screen.lead("g");
-    screen.until("p2 two");
+    screen.until("2 two");
     screen.until_it(|shown| !shown.contains("→ two"));
 }
 
 #[test]
-fn select_process_says_what_each_of_several_views_did_and_when_nobody_watches() {
+fn select_process_reports_the_effect_on_each_view_and_the_absence_of_views() {
     let place = Place::new();
     start_two(&place);
     assert_eq!(select(&place, "p1"), json!({"outcome": "nobody_watching"}));
     let mut typing = Screen::with_patterm(&place, 80, 24);
     assert_eq!(select(&place, "p1")["outcome"], "shown");
-    typing.until("p1 one");
+    typing.until("1 one");
     typing.type_in("hunter");
     typing.until("hunter");
     let mut other = Screen::with_patterm(&place, 80, 24);
     other.until("hunter");
     let both = json!({"outcome": "marked", "marked_in": 2});
-    assert_eq!(select(&place, "p2"), both, "the same draft stands before both");
-    other.lead("2");
-    other.until("p2 two");
+    assert_eq!(select(&place, "p2"), both, "the same draft is in front of both");
+    other.lead("F2");
+    other.until("2 two");
     let shown = json!({"outcome": "shown", "shown_in": 1, "marked_in": 1});
     assert_eq!(select(&place, "p2"), shown);
     typing.until("→ two");
@@ -78,12 +78,12 @@ fn focus_mouse_and_replies_of_a_terminal_do_not_count_as_typing() {
     tools.ok("request_human_attention", reason);
     let mut view = View::attach_at(&server.socket(), &id, 24, 80);
     for report in ["\x1b[I", "\x1b[O", "\x1b[<0;3;3M", "\x1b[<0;3;3m", "\x1b[?62;4c", "\x1b[5;5R"] {
-        view.say(&FromView::Input(report.as_bytes().to_vec()));
+        view.send(&FromView::Input(report.as_bytes().to_vec()));
     }
-    // What is echoed has been taken for what it is.
+    // Echoed input has been classified correctly.
     view.until(|view| view.shows("^[[5;5R"));
     assert_eq!(asks(&mut tools).as_deref(), Some("may I push?"));
-    view.say(&FromView::Input(b"\x15yes".to_vec()));
+    view.send(&FromView::Input(b"\x15yes".to_vec()));
     view.until(|view| view.shows("yes"));
-    assert_eq!(asks(&mut tools), None);
+    until("the request is withdrawn", || asks(&mut tools).is_none().then_some(()));
 }

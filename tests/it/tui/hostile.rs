@@ -1,10 +1,10 @@
-//! What a hostile program prints, and what of it comes to the person's terminal: cells, and nothing that
+//! What a hostile program prints, and what reaches the person's terminal: cells, and nothing that
 //! the terminal would act on.
 
 use super::Screen;
 use crate::support::Place;
 
-/// What such a program would like to have typed, copied, or shown as a title.
+/// Text that such a program would like to have typed, copied, or shown as a title.
 const EVIL: &str = "EVIL;rm";
 
 /// Three hundred ways and more to make a terminal do something.
@@ -37,7 +37,8 @@ fn sequences() -> Vec<String> {
     all
 }
 
-/// What the TUI composes: places and looks of cells, the cursor, the modes it manages, the title.
+/// What the TUI composes: positions and styles of cells, the cursor, the modes it manages, the
+/// title.
 #[track_caller]
 fn check_composed(written: &[u8]) -> usize {
     let text = std::str::from_utf8(written).expect("UTF-8");
@@ -59,8 +60,8 @@ fn composed(text: &str) -> Option<usize> {
         let end = body.find(|c: char| ('@'..='~').contains(&c))?;
         let (parameters, last) = (&body[..end], &body[end..=end]);
         let plain = parameters.chars().all(|c| c.is_ascii_digit() || ";:".contains(c));
-        // The modes that are the TUI's own affair: its screen, its cursor, mouse, pastes, focus, size
-        // and colour reports, and pictures that are shown whole.
+        // The modes that the TUI manages: its screen, its cursor, mouse, pastes, focus, size and
+        // colour reports, and synchronized output.
         const MODES: [&str; 11] = [
             "?1049", "?25", "?7", "?1000", "?1002", "?1003", "?1004", "?1006", "?2004", "?2026",
             "?2031",
@@ -69,10 +70,10 @@ fn composed(text: &str) -> Option<usize> {
             "H" | "J" | "K" | "m" | "X" => plain || parameters.starts_with(">4"),
             "h" | "l" => MODES.contains(&parameters),
             "q" => parameters.ends_with(' ') || parameters.starts_with('>'),
-            // The keyboard's modes, and the first question that is asked at the start.
+            // The keyboard modes, and the first query at the start.
             "u" => parameters.starts_with(['<', '>', '=', '?']),
             "c" => parameters.is_empty(),
-            // The title is put away and taken back.
+            // The title is saved and restored.
             "t" => ["22;0;0", "23;0;0"].contains(&parameters),
             _ => false,
         };
@@ -81,25 +82,25 @@ fn composed(text: &str) -> Option<usize> {
     if let Some(body) = text.strip_prefix("\x1b]") {
         let end = body.find("\x1b\\").map(|end| (end, 2)).into_iter();
         let end = end.chain(body.find('\x07').map(|end| (end, 1))).min()?;
-        let said = &body[..end.0];
+        let control = &body[..end.0];
         // Our title, with the project's name; links as they are; never the clipboard.
-        let known = said.starts_with("2;sh – project")
-            || said.starts_with("2;patterm – project")
-            || said.starts_with("2;! ")
-            || (said.starts_with("8;;") && !said[3..].contains(char::is_control))
-            || said.starts_with("9;patterm: ");
-        return (known && !said.starts_with("2;EVIL")).then_some(2 + end.0 + end.1);
+        let known = control.starts_with("2;sh – project")
+            || control.starts_with("2;patterm – project")
+            || control.starts_with("2;! ")
+            || (control.starts_with("8;;") && !control[3..].contains(char::is_control))
+            || control.starts_with("9;patterm: ");
+        return (known && !control.starts_with("2;EVIL")).then_some(2 + end.0 + end.1);
     }
     let simple = ["\x1b=", "\x1b>", "\x1b7", "\x1b8", "\x1b(B", "\x07", "\x08"];
     simple.iter().find(|known| text.starts_with(*known)).map(|known| known.len())
 }
 
 #[test]
-fn nothing_but_what_the_tui_composed_reaches_the_terminal() {
+fn only_output_that_the_tui_composed_reaches_the_terminal() {
     let all = sequences();
     assert!(all.len() >= 300, "{}", all.len());
     let place = Place::new();
-    // A few at a time, so that each is there when the picture is made.
+    // A few at a time, so that each is visible when a frame is drawn.
     let mut script = String::from("sleep 0.2\n");
     for (n, some) in all.chunks(4).enumerate() {
         let file = place.path(&format!("project/{n}"));

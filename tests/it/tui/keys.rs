@@ -1,9 +1,9 @@
-//! Key fidelity: what a terminal sends for its keys, through patterm, is what the program gets.
+//! Key fidelity: the program gets exactly what the terminal sends for each key.
 
 use super::Screen;
 use crate::support::Place;
 
-/// Runs a program that sets its terminal up and takes bytes; types them; compares.
+/// Runs a program that sets up its terminal and reads bytes; types them; compares.
 #[track_caller]
 fn check(set_up: &str, typed: &[u8], expected: &[u8]) {
     let place = Place::new();
@@ -26,7 +26,7 @@ fn check(set_up: &str, typed: &[u8], expected: &[u8]) {
     assert_eq!(taken.escape_ascii().to_string(), expected.escape_ascii().to_string());
 }
 
-/// Every key that a terminal of the old kind has, the leader and an escape alone left out.
+/// Every key of a legacy terminal, except the leader and a lone escape.
 fn legacy_keys() -> Vec<u8> {
     let mut keys = Vec::new();
     keys.extend((0x20..0x7f).map(|byte: u8| byte));
@@ -68,7 +68,7 @@ fn the_leader_twice_is_the_leader_and_an_escape_alone_is_an_escape() {
 }
 
 #[test]
-fn cursor_keys_follow_what_the_program_set() {
+fn cursor_keys_follow_the_programs_mode() {
     let sent = b"\x1b[A\x1b[B\x1b[C\x1b[D\x1b[H\x1b[F\x1b[1;5A";
     check("\\033[?1h", sent, b"\x1bOA\x1bOB\x1bOC\x1bOD\x1bOH\x1bOF\x1b[1;5A");
 }
@@ -78,7 +78,7 @@ fn every_key_of_a_kitty_keyboard_arrives_as_it_was_sent() {
     let mut keys = Vec::new();
     for modifiers in 1..=16 {
         for number in [9, 13, 27, 127, 97, 98, 99, 122, 32, 228, 57376, 57399, 57441] {
-            // The leader itself is ours.
+            // The leader itself belongs to patterm.
             if (number, modifiers) == (98, 5) {
                 continue;
             }
@@ -95,7 +95,7 @@ fn every_key_of_a_kitty_keyboard_arrives_as_it_was_sent() {
 }
 
 #[test]
-fn a_paste_is_marked_for_a_program_that_asked_and_plain_for_others() {
+fn a_paste_is_bracketed_only_for_programs_that_enabled_it() {
     let pasted = b"\x1b[200~one\rtwo\x02d\x1b[201~";
     check("\\033[?2004h", pasted, pasted);
     check("", pasted, b"one\rtwo\x02d");

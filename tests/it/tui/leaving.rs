@@ -1,4 +1,4 @@
-//! Leaving: by key, by the terminal's end, by a signal; and coming back.
+//! Leaving the TUI: by key, by closing the terminal, by a signal; and returning.
 
 use rustix::process::Signal;
 
@@ -6,7 +6,7 @@ use super::Screen;
 use crate::support::{Place, Running};
 
 #[test]
-fn detaching_leaves_everything_running_and_the_terminal_as_it_was() {
+fn detaching_leaves_everything_running_and_restores_the_terminal() {
     let place = Place::new();
     let mut screen = Screen::new(&place, 80, 24);
     screen.line("stty -g > before");
@@ -31,11 +31,11 @@ fn detaching_leaves_everything_running_and_the_terminal_as_it_was() {
     screen.until("detached; everything keeps running");
     screen.line("clear");
     screen.patterm("attach later");
-    screen.until("p2 later");
+    screen.until("2 later");
 }
 
 #[test]
-fn the_terminals_end_is_a_detach() {
+fn closing_the_terminal_detaches() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 80, 24);
     screen.press(&["c"]);
@@ -50,7 +50,7 @@ fn the_terminals_end_is_a_detach() {
 }
 
 #[test]
-fn a_signal_ends_it_and_the_terminal_is_as_it_was() {
+fn a_signal_ends_it_and_the_terminal_is_restored() {
     for signal in [Signal::TERM, Signal::INT, Signal::QUIT] {
         let place = Place::new();
         let mut screen = Screen::new(&place, 80, 24);
@@ -67,14 +67,14 @@ fn a_signal_ends_it_and_the_terminal_is_as_it_was() {
 }
 
 #[test]
-fn a_terminal_left_raw_by_a_killed_one_is_mended_by_the_next() {
+fn a_terminal_left_raw_by_a_killed_tui_is_fixed_by_the_next() {
     let place = Place::new();
     let mut screen = Screen::new(&place, 80, 24);
     screen.patterm("; stty raw -echo; clear; echo so$((1 + 1))");
     screen.until("Nothing is running in this project yet.");
     Running::of(screen.front_pid("patterm")).signal(Signal::KILL);
     screen.until("so2");
-    // Enter is no line's end there.
+    // Enter does not end a line there.
     screen.type_in(&place.binary().display().to_string());
     screen.press(&["C-j"]);
     screen.until("Nothing is running in this project yet.");
@@ -85,7 +85,7 @@ fn a_terminal_left_raw_by_a_killed_one_is_mended_by_the_next() {
 }
 
 #[test]
-fn a_fault_of_ours_leaves_the_terminal_as_it_was_and_is_told() {
+fn a_panic_restores_the_terminal_and_is_reported() {
     let place = Place::new();
     let mut screen = Screen::new(&place, 80, 24);
     screen.line("stty -g > before; export PATTERM_BREAK=1");
@@ -98,7 +98,7 @@ fn a_fault_of_ours_leaves_the_terminal_as_it_was_and_is_told() {
 }
 
 #[test]
-fn a_terminal_that_cannot_place_text_is_told_of_the_verbs() {
+fn a_terminal_without_cursor_positioning_is_pointed_to_the_verbs() {
     let place = Place::new();
     let mut screen = Screen::new(&place, 80, 24);
     screen.line("export TERM=dumb");
@@ -108,7 +108,7 @@ fn a_terminal_that_cannot_place_text_is_told_of_the_verbs() {
 }
 
 #[test]
-fn without_colours_it_is_as_useful() {
+fn without_colours_it_is_equally_usable() {
     let place = Place::new();
     let mut screen = Screen::new(&place, 80, 24);
     screen.line("export NO_COLOR=1");
@@ -125,8 +125,11 @@ fn without_colours_it_is_as_useful() {
 }
 
 #[test]
-fn without_a_terminal_it_says_where_the_server_is() {
+fn without_a_terminal_it_prints_where_the_server_is() {
     let place = Place::new();
-    let said = place.run(&[]);
-    assert!(said.contains("server   pid ") && said.contains("patterm mcp-stdio"), "{said}");
+    let printed = place.run(&[]);
+    assert!(
+        printed.contains("server   pid ") && printed.contains("patterm mcp-stdio"),
+        "{printed}"
+    );
 }

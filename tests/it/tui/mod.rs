@@ -1,10 +1,17 @@
-//! The TUI as a person has it: the real binary on a terminal of tmux, typed into and looked at.
+//! The TUI as a person uses it: the real binary on a tmux terminal, typed into and read.
 
+mod agents;
 mod attach;
+mod colours;
+mod dashboard;
 mod focus;
 mod hostile;
+mod hung;
 mod keys;
 mod leaving;
+mod logs;
+mod overview;
+mod pages;
 mod panes;
 mod personal;
 mod restore;

@@ -21,7 +21,7 @@ fn the_first_start_explains_itself_and_leads_to_a_shell() {
 }
 
 #[test]
-fn it_is_not_shown_within_itself() {
+fn the_tui_does_not_run_inside_itself() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 80, 24);
     screen.press(&["c"]);
@@ -31,12 +31,17 @@ fn it_is_not_shown_within_itself() {
 }
 
 #[test]
-fn the_leader_alone_shows_what_it_can_do() {
+fn the_leader_alone_shows_its_keys() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 80, 24);
     screen.press(&["C-b"]);
     let shown = screen.until("ctrl+b, then");
-    for words in ["c   new shell", "|   split right", "d   detach", "?   help"] {
+    for words in [
+        "c           new page",
+        "|           split right",
+        "d           detach",
+        "?           help",
+    ] {
         assert!(shown.contains(words), "{words} in\n{shown}");
     }
     screen.press(&["Escape"]);
@@ -44,12 +49,14 @@ fn the_leader_alone_shows_what_it_can_do() {
 }
 
 #[test]
-fn panes_stand_side_by_side_and_what_is_typed_goes_to_one() {
+fn panes_are_shown_side_by_side_and_keys_go_to_one() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 100, 30);
     screen.press(&["c"]);
     screen.until("prompt$");
     screen.lead("|");
+    screen.until("new shell");
+    screen.press(&["Enter"]);
     screen.until_it(|shown| shown.matches("prompt$").count() >= 2 && shown.contains("sh-2"));
     screen.line("echo right$((1 + 1))");
     screen.until("right2");
@@ -65,7 +72,7 @@ fn panes_stand_side_by_side_and_what_is_typed_goes_to_one() {
     screen.until("right2");
     screen.resize(60, 12);
     screen.until_it(|shown| shown.lines().count() == 12 && shown.contains("ctrl+b: keys"));
-    screen.lead("q");
+    screen.lead("Q");
     screen.until_it(|shown| !shown.contains("─ sh"));
 }
 
@@ -77,7 +84,7 @@ fn output_is_scrolled_back_searched_and_copied() {
     screen.until("prompt$");
     screen.line("seq 1 300 | sed s/$/./");
     screen.until("300.");
-    // Away and back: what scrolled off is then only with the server.
+    // Switch away and back: only the server has the lines that scrolled away.
     screen.lead("d");
     screen.until("detached; everything keeps running");
     screen.line("clear");
@@ -103,12 +110,12 @@ fn the_palette_finds_every_action_by_typing() {
     let mut screen = Screen::with_patterm(&place, 80, 24);
     screen.lead(":");
     screen.until("add a pane to the right of this one");
-    screen.type_in("start shell");
+    screen.type_in("start shell this");
     screen.until_it(|shown| !shown.contains("add a pane"));
     screen.press(&["Enter"]);
     screen.until("prompt$");
     screen.lead(":");
-    screen.type_in("rename");
+    screen.type_in("rename this process");
     screen.until_it(|shown| !shown.contains("add a pane"));
     screen.press(&["Enter"]);
     screen.until("new name: sh");
@@ -118,22 +125,37 @@ fn the_palette_finds_every_action_by_typing() {
 }
 
 #[test]
-fn who_asks_for_the_person_is_shown_and_jumped_to() {
+fn a_process_that_needs_attention_is_shown_and_can_be_jumped_to() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 80, 24);
     let asks = place.run(&["run", "--name", "asks", "--", "sh", "-c", "echo here I am; cat"]);
     place.run(&["run", "--name", "other", "--", "cat"]);
     screen.until("other");
     place.run(&["call", "select_process", r#"{"process_id": "p2"}"#]);
-    screen.until("p2 other");
+    screen.until("2 other");
     let attention = json!({"process_id": asks.trim(), "reason": "may I push?"}).to_string();
     place.run(&["call", "request_human_attention", &attention]);
-    screen.until("! asks (ctrl+b !)");
-    screen.lead("!");
-    screen.until("may I push?");
+    screen.until("! asks: may I push? (ctrl+b u)");
+    screen.lead("u");
+    screen.until("agents that need you");
     screen.press(&["Enter"]);
     screen.until("here I am");
-    screen.until_it(|shown| !shown.contains("! asks"));
+    // Looking does not answer it, and neither does attaching with it in front.
+    screen.lead("d");
+    screen.until("detached");
+    let mut again = Screen::with_patterm(&place, 80, 24);
+    again.until("here I am");
+    again.until("! asks: may I push?");
+    let listed = || place.run(&["ps"]);
+    assert!(listed().contains("asks  ! may I push?"), "{}", listed());
+    again.lead("i");
+    again.until_it(|shown| !shown.contains("! asks"));
+    assert!(!listed().contains("may I push?"), "{}", listed());
+    // Typing there answers it as well.
+    place.run(&["call", "request_human_attention", &attention]);
+    again.until("! asks: may I push?");
+    again.press(&["y"]);
+    again.until_it(|shown| !shown.contains("! asks"));
 }
 
 #[test]
@@ -142,7 +164,7 @@ fn notes_timers_messages_and_ports_have_views() {
     let mut screen = Screen::with_patterm(&place, 80, 24);
     let pad = json!({"name": "plan", "content": "# The plan\n\nfirst this"}).to_string();
     place.run(&["call", "scratchpad_write", &pad]);
-    screen.press(&["s"]);
+    screen.press(&["S"]);
     screen.until("plan");
     screen.press(&["Enter"]);
     screen.until("first this");
@@ -161,7 +183,7 @@ fn notes_timers_messages_and_ports_have_views() {
 }
 
 #[test]
-fn an_agent_is_started_from_the_list_with_what_it_is_to_do() {
+fn an_agent_is_started_from_the_list_with_its_instructions() {
     let place = Place::new();
     let settings = place.path("home").join(".config/patterm");
     std::fs::create_dir_all(&settings).unwrap();
@@ -177,7 +199,32 @@ fn an_agent_is_started_from_the_list_with_what_it_is_to_do() {
     screen.until("first prompt for parrot");
     screen.type_in("say hello");
     screen.press(&["Enter"]);
-    // It shows nothing, so it cannot be told yet; and that is what is said of it.
+    // It shows nothing, so its activity is unknown; and that is reported.
     screen.until("1 ● @ parrot");
-    screen.until("working: its first");
+    screen.until("working: it has not");
+}
+
+#[test]
+fn a_notification_of_a_program_that_no_pane_shows_is_shown_with_its_name() {
+    let place = Place::new();
+    let script = "read line; printf '\\033]777;notify;cargo;tests are green\\007'; \
+        read line; printf '\\007'; exec cat";
+    place.run(&["run", "--name", "tests", "--", "sh", "-c", script]);
+    place.run(&["run", "--name", "front", "--", "cat"]);
+    let mut screen = Screen::new(&place, 80, 24);
+    screen.patterm("attach front");
+    screen.until("2 front");
+    place.run(&["send", "tests", "go"]);
+    let shown = screen.until("1 tests notifies you: cargo: tests are green");
+    assert!(shown.contains("1*"), "{shown}");
+    // It stays until the next key.
+    screen.press(&["x"]);
+    screen.until_it(|shown| !shown.contains("notifies you"));
+    // The mark goes away when the process is shown, and comes again with a bell that nobody sees.
+    screen.lead("F1");
+    screen.until("1 tests ");
+    screen.lead("F2");
+    screen.until_it(|shown| shown.contains("2 front") && !shown.contains("1*"));
+    place.run(&["send", "tests", "go"]);
+    screen.until("1*");
 }

@@ -12,7 +12,7 @@ fn set(place: &Place, text: &str) {
 }
 
 #[test]
-fn keys_and_colours_are_taken_when_the_file_is_saved() {
+fn keys_and_colours_change_when_the_file_is_saved() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 80, 24);
     screen.press(&["c"]);
@@ -22,7 +22,7 @@ fn keys_and_colours_are_taken_when_the_file_is_saved() {
     assert!(screen.styled().contains("48;5;52m"), "{:?}", screen.styled());
     screen.press(&["C-a"]);
     let shown = screen.until("ctrl+a, then");
-    assert!(shown.contains("h   help") && !shown.contains("ctrl+b"), "{shown}");
+    assert!(shown.contains("h           help") && !shown.contains("ctrl+b"), "{shown}");
     screen.press(&["Escape"]);
     screen.until_it(|shown| !shown.contains("ctrl+a, then"));
     set(&place, "leader = \"x\"\n");
@@ -41,12 +41,14 @@ fn keys_and_colours_are_taken_when_the_file_is_saved() {
 }
 
 #[test]
-fn the_panes_are_as_they_were_left() {
+fn the_layout_of_the_panes_is_restored() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 120, 30);
     screen.press(&["c"]);
     screen.until("prompt$");
     screen.lead("|");
+    screen.until("new shell");
+    screen.press(&["Enter"]);
     screen.until_it(|shown| shown.matches("prompt$").count() >= 2 && shown.contains("sh-2"));
     screen.line("echo right$((1 + 1))");
     screen.until("right2");
@@ -60,24 +62,24 @@ fn the_panes_are_as_they_were_left() {
     };
     let shown = screen.until_it(both);
     assert!(!shown.contains("1 ○"), "the tree stays hidden\n{shown}");
-    // The terminal's end is a detach too, and the next one is smaller.
+    // Closing the terminal also detaches; the next one is smaller.
     let patterm = crate::support::Running::of(screen.front_pid("patterm"));
     drop(screen);
     patterm.wait();
     place.run(&["close", "sh"]);
     let mut screen = Screen::with_patterm(&place, 60, 12);
     screen.until("right2");
-    screen.until("p2 sh-2");
+    screen.until("2 sh-2");
     screen.lead("d");
     screen.until("detached; everything keeps running");
     std::fs::write(place.state().file("layout.json"), "{garbage").unwrap();
     screen.line("clear");
     screen.patterm("");
-    screen.until("p2 sh-2");
+    screen.until("2 sh-2");
 }
 
 #[test]
-fn the_title_follows_the_focus_and_is_given_back() {
+fn the_title_follows_the_focus_and_is_restored() {
     let place = Place::new();
     let mut screen = Screen::new(&place, 80, 24);
     screen.line("printf '\\033]2;mine\\007'");

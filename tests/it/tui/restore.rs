@@ -1,9 +1,9 @@
-//! Coming back after everything was ended: what ran is offered, and one key brings it back.
+//! Returning after everything was ended: the processes are offered, and one key restores them.
 
 use super::Screen;
 use crate::support::Place;
 
-/// Two shells that were typed into, and everything ended.
+/// Two shells with input, after everything was ended.
 fn ended(screen: &mut Screen<'_>, place: &Place) {
     screen.press(&["c"]);
     screen.until("prompt$");
@@ -19,7 +19,7 @@ fn ended(screen: &mut Screen<'_>, place: &Place) {
 }
 
 #[test]
-fn what_ran_is_offered_and_enter_brings_it_back() {
+fn processes_are_offered_and_enter_restores_them() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 80, 24);
     ended(&mut screen, &place);
@@ -30,14 +30,14 @@ fn what_ran_is_offered_and_enter_brings_it_back() {
     screen.press(&["Enter"]);
     screen.until_it(|shown| shown.contains("○ > sh ") && shown.contains("○ > sh-2"));
     screen.until_it(|shown| shown.contains("prompt$") && !shown.contains("restore processes?"));
-    // The keys go to the shell that is shown, and no offer is left.
+    // Keys go to the visible shell, and no offer is left.
     screen.line("echo again$((1 + 1))");
     screen.until("again2");
     assert!(!place.run(&["ps"]).contains("running when everything was ended"));
 }
 
 #[test]
-fn it_can_be_put_off_and_one_can_be_left_out() {
+fn a_restore_can_be_postponed_and_a_process_left_out() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 80, 24);
     ended(&mut screen, &place);

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::support::Place;
 
-/// A tmux of its own with one window. What happens on it is heard through a second client.
+/// A tmux with one window. A second client reports what happens on it.
 pub(crate) struct Screen<'a> {
     place: &'a Place,
     socket: String,
@@ -71,7 +71,7 @@ impl<'a> Screen<'a> {
         self.ask(&["send-keys", "-t", "w", "-l", text]);
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let hex: Vec<&str> = hex.iter().map(String::as_str).collect();
@@ -89,12 +89,12 @@ impl<'a> Screen<'a> {
         self.press(&["C-b", key]);
     }
 
-    /// What is shown now.
+    /// The current screen.
     pub(crate) fn text(&self) -> String {
         self.ask(&["capture-pane", "-p", "-t", "w"])
     }
 
-    /// What is shown now, with how it looks.
+    /// The current screen, with styles.
     pub(crate) fn styled(&self) -> String {
         self.ask(&["capture-pane", "-p", "-e", "-t", "w"])
     }
@@ -104,17 +104,28 @@ impl<'a> Screen<'a> {
         self.ask(&["display-message", "-p", "-t", "w", "#{pane_title}"]).trim_end().to_owned()
     }
 
-    /// Waits until something is shown.
+    /// Waits until the screen shows a text.
     #[track_caller]
     pub(crate) fn until(&mut self, text: &str) -> String {
         self.until_it(|shown| shown.contains(text))
     }
 
-    /// Waits until what is shown is as wanted: looks again at everything that happens.
+    /// Waits until the screen matches; checks again at every event.
     #[track_caller]
     pub(crate) fn until_it(&mut self, wanted: impl Fn(&str) -> bool) -> String {
+        self.until_read(Self::text, wanted)
+    }
+
+    /// The same for the screen with its styles.
+    #[track_caller]
+    pub(crate) fn until_styled(&mut self, wanted: impl Fn(&str) -> bool) -> String {
+        self.until_read(Self::styled, wanted)
+    }
+
+    #[track_caller]
+    fn until_read(&mut self, look: fn(&Self) -> String, wanted: impl Fn(&str) -> bool) -> String {
         loop {
-            let shown = self.text();
+            let shown = look(self);
             if wanted(&shown) {
                 return shown;
             }
@@ -124,23 +135,23 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Writes down from now on, byte for byte, what the program on it writes.
+    /// Records from now on, byte for byte, what the program on it writes.
     pub(crate) fn record(&self, file: &std::path::Path) {
         self.ask(&["pipe-pane", "-t", "w", &format!("exec cat > {}", file.display())]);
     }
 
-    /// What was last copied.
+    /// The last copied text.
     pub(crate) fn clipboard(&self) -> String {
         self.ask(&["show-buffer"])
     }
 
-    /// Gives the terminal another size.
+    /// Resizes the terminal.
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
         let (columns, rows) = (columns.to_string(), rows.to_string());
         self.ask(&["resize-window", "-t", "w", "-x", &columns, "-y", &rows]);
     }
 
-    /// The process id of what runs on it in front.
+    /// The process id of its foreground program.
     pub(crate) fn front_pid(&self, name: &str) -> u32 {
         self.front(name).unwrap()
     }
@@ -162,6 +173,8 @@ impl<'a> Screen<'a> {
 impl Drop for Screen<'_> {
     fn drop(&mut self) {
         let _ = self.tmux(&["kill-server"]).output();
+        // It would wait until somebody reads its events, and the server for it.
+        let _ = self.listener.kill();
         let _ = self.listener.wait();
     }
 }

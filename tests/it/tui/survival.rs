@@ -1,4 +1,5 @@
-//! The server dies, is replaced, is ended; a process is restarted: the TUI shows the same.
+//! The server crashes, is replaced or is shut down, or a process is restarted: the TUI shows the
+//! same.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -8,13 +9,13 @@ use crate::processes::survival::moment;
 use crate::support::tool_client::{long, until};
 use crate::support::{Place, Rng, Running};
 
-fn server_pid(place: &Place) -> u32 {
+pub(super) fn server_pid(place: &Place) -> u32 {
     let listed: Value = serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
     u32::try_from(listed[0]["pid"].as_u64().unwrap()).unwrap()
 }
 
 #[test]
-fn a_killed_server_is_waited_for_and_everything_is_as_before() {
+fn the_tui_waits_for_a_killed_server_and_shows_the_same() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 80, 24);
     screen.press(&["c"]);
@@ -25,14 +26,14 @@ fn a_killed_server_is_waited_for_and_everything_is_as_before() {
         let server = Running::of(server_pid(&place));
         server.signal(Signal::KILL);
         server.wait();
-        // Typed while nobody serves: it waits and arrives.
+        // Typed while no server runs: it waits and arrives.
         screen.line(&format!("echo after$(({round} + 1))"));
         screen.until(&format!("after{}", round + 1));
     }
 }
 
 #[test]
-fn an_upgraded_server_is_found_again() {
+fn the_tui_reconnects_to_an_upgraded_server() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 80, 24);
     screen.press(&["c"]);
@@ -59,17 +60,17 @@ fn a_restarted_process_is_shown_again() {
 }
 
 #[test]
-fn a_server_that_was_ended_ends_it_too() {
+fn the_tui_exits_when_the_server_was_ended() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 80, 24);
     place.run(&["kill"]);
     screen.until("the server has ended; `patterm` starts it again");
 }
 
-/// Killed while it starts, while it shows, while it is typed into: the program lives, and the next one
-/// shows the same.
+/// The TUI is killed while it starts, while it draws, while it is typed into: the program lives,
+/// and the next TUI shows the same.
 #[test]
-fn it_is_killed_and_the_next_one_shows_the_same() {
+fn the_next_tui_shows_the_same_after_a_kill() {
     let place = Place::new();
     let mut rng = Rng::new(17);
     place.run(&["run", "--", "sh", "-c", "seq 1 12; exec cat"]);
@@ -80,7 +81,7 @@ fn it_is_killed_and_the_next_one_shows_the_same() {
     let (before, server) = (program(&place), server_pid(&place));
     let mut screen = Screen::new(&place, 80, 24);
     screen.line(&format!("while :; do {}; stty sane; done", place.binary().display()));
-    // Beside the list of processes, which tells after a while that it is idle.
+    // Without the list of processes, which after a while shows that it is idle.
     let pane = |shown: &str| -> Vec<String> {
         shown.lines().filter_map(|line| Some(line.split_once('│')?.1.to_owned())).collect()
     };
@@ -92,7 +93,7 @@ fn it_is_killed_and_the_next_one_shows_the_same() {
         let pid =
             until("the next one", || screen.front("patterm").filter(|pid| Some(*pid) != last));
         moment(&mut rng);
-        // Between two looks it may have been the shell's fork that only became patterm.
+        // Between two checks it may have been the shell's fork that only then became patterm.
         let Some(killed) = Running::find(pid) else { continue };
         killed.signal(Signal::KILL);
         killed.wait();

@@ -1,4 +1,4 @@
-//! A cloned repository whose project file means harm: the person sees all of it, and decides.
+//! A cloned repository with a malicious project file: the person sees all of it, and decides.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use rustix::event::{Timespec, poll};
 use super::Screen;
 use crate::support::Place;
 
-/// Lines of its command: more than anybody would scroll through by accident.
+/// The number of lines of its command: more than anybody would scroll through by accident.
 const LINES: usize = 500;
 
 fn write(place: &Place, extra: &str) {
@@ -30,7 +30,7 @@ fn marker(place: &Place) -> PathBuf {
 }
 
 #[test]
-fn a_hostile_project_file_is_shown_whole_and_runs_nothing_before_it_is_trusted() {
+fn a_hostile_project_file_is_shown_completely_and_runs_nothing_before_it_is_trusted() {
     let place = Place::new();
     write(&place, "");
     let mut screen = Screen::new(&place, 80, 24);
@@ -39,7 +39,7 @@ fn a_hostile_project_file_is_shown_whole_and_runs_nothing_before_it_is_trusted()
     assert!(shown.starts_with("┌─ patterm.toml is not trusted ─"), "{shown}");
     assert!(shown.contains("process dev, started at once"), "{shown}");
     assert!(shown.contains("runs         sh -c 'touch marker"), "{shown}");
-    // It is not trusted by who has not seen all of it.
+    // It cannot be trusted before all of it was shown.
     screen.type_in("t");
     screen.until("there is more below");
     let mut all = shown.clone();
@@ -61,7 +61,7 @@ fn a_hostile_project_file_is_shown_whole_and_runs_nothing_before_it_is_trusted()
     }
     let rows = shown.lines().filter(|row| row.starts_with("│↪ xxx")).count();
     assert!(rows >= 2, "a long line is folded, with a mark of ours: {shown}");
-    // Left as it is, it says so and does nothing.
+    // If it is declined, that is reported and nothing runs.
     screen.press(&["Escape"]);
     screen.until("! patterm.toml not trusted (ctrl+b T)");
     screen.until("Nothing is running in this project yet.");
@@ -69,7 +69,7 @@ fn a_hostile_project_file_is_shown_whole_and_runs_nothing_before_it_is_trusted()
 
     screen.lead("T");
     screen.until("page down for more");
-    // What is written meanwhile is shown anew; it is not what was looked at.
+    // A change meanwhile is shown again; it is not what was reviewed.
     write(&place, " and more");
     screen.until("It changed while you were reading.");
     screen.press(&["End"]);
@@ -77,7 +77,7 @@ fn a_hostile_project_file_is_shown_whole_and_runs_nothing_before_it_is_trusted()
     assert!(!marker(&place).exists());
     trust(&mut screen);
     screen.until("$ dev");
-    screen.lead("1");
+    screen.lead("F1");
     screen.until("it runs");
     assert!(marker(&place).exists());
 
@@ -85,16 +85,16 @@ fn a_hostile_project_file_is_shown_whole_and_runs_nothing_before_it_is_trusted()
     screen.until("patterm.toml has changed and is no longer trusted");
     screen.type_in("heard");
     screen.until_it(|shown| {
-        shown.contains("heard") && shown.contains("! patterm.toml not trusted (ctrl+b T)")
+        shown.contains("heard") && shown.contains("! patterm.toml has changed (ctrl+b T)")
     });
 }
 
-/// A person looks at the screen for longer than keys are refused, and presses none.
+/// Waits longer than keys are ignored, without pressing one.
 fn look() {
     let _ = poll(&mut [], Some(&Timespec { tv_sec: 1, tv_nsec: 200_000_000 }));
 }
 
-/// Presses the key until it counts: what came by itself has to be looked at for a moment.
+/// Presses the key until it counts: a dialog that appears by itself ignores keys for a moment.
 fn trust(screen: &mut Screen<'_>) {
     let is_open = |shown: &str| shown.contains("─ patterm.toml is not trusted ─");
     let only_just = |shown: &str| shown.contains("this has only just appeared");
@@ -108,7 +108,7 @@ fn asks(shown: &str) -> bool {
     shown.contains("t trust exactly this")
 }
 
-/// Which rows of the sheet are shown.
+/// The visible rows of the sheet.
 fn place_of(shown: &str) -> Option<String> {
     let row = shown.lines().find(|row| row.starts_with('└'))?;
     Some(row.trim_matches(['└', '─', '┘', ' ']).to_owned())

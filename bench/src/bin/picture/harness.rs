@@ -49,23 +49,45 @@ const FILES: [(&str, &str); 6] = [
 /// The folders and the model; both end when this is dropped.
 pub(crate) struct Harness {
     top: tempfile::TempDir,
+    /// The name of the project's folder.
+    name: &'static str,
     path: std::ffi::OsString,
+    model: Option<Model>,
+}
+
+/// The process that answers the agents, and its address.
+struct Model {
+    process: Child,
     url: String,
-    model: Child,
 }
 
 impl Harness {
-    /// `clients` is where the agents' CLIs are installed.
-    pub(crate) fn new(clients: &Path) -> anyhow::Result<Self> {
+    /// A project without agents.
+    pub(crate) fn plain(name: &'static str) -> anyhow::Result<Self> {
+        let harness = Self::begin(name, None)?;
+        harness.write(&format!("{name}/README.md"), &format!("# {name}\n"))?;
+        harness.settle()?;
+        Ok(harness)
+    }
+
+    /// A project with agents; `clients` is where their CLIs are installed.
+    pub(crate) fn with_agents(name: &'static str, clients: &Path) -> anyhow::Result<Self> {
+        let mut harness = Self::begin(name, Some(clients))?;
+        let model = start_model()?;
+        harness.settle_agents(clients, &model.url)?;
+        harness.model = Some(model);
+        harness.settle()?;
+        Ok(harness)
+    }
+
+    fn begin(name: &'static str, clients: Option<&Path>) -> anyhow::Result<Self> {
         let top = tempfile::tempdir()?;
         let programs = std::env::current_exe()?.parent().context("no folder")?.to_owned();
         let system = std::env::var_os("PATH").unwrap_or_default();
-        let first = [clients.join("node_modules/.bin"), programs];
-        let folders = first.into_iter().chain(std::env::split_paths(&system));
-        let (model, url) = start_model()?;
-        let harness = Self { top, path: std::env::join_paths(folders)?, url, model };
-        harness.settle(clients)?;
-        Ok(harness)
+        let clients = clients.map(|clients| clients.join("node_modules/.bin"));
+        let first = clients.into_iter().chain([programs]);
+        let folders = first.chain(std::env::split_paths(&system));
+        Ok(Self { top, name, path: std::env::join_paths(folders)?, model: None })
     }
 
     pub(crate) fn home(&self) -> PathBuf {
@@ -73,20 +95,19 @@ impl Harness {
     }
 
     pub(crate) fn project(&self) -> PathBuf {
-        self.home().join("shop")
+        self.home().join(self.name)
     }
 
     /// A program in the project, with an environment independent of this machine.
     #[expect(clippy::disallowed_methods, reason = "starts the recorded programs")]
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
-        let url = self.url.as_str();
         command.env_clear().current_dir(self.project()).env("PATH", &self.path);
         command.env("HOME", self.home()).env("XDG_RUNTIME_DIR", self.top.path().join("run"));
+        command.envs([("SHELL", "/bin/bash"), ("LANG", "C.UTF-8"), ("COLORTERM", "truecolor")]);
+        let Some(model) = &self.model else { return command };
+        let url = model.url.as_str();
         command.envs([
-            ("SHELL", "/bin/bash"),
-            ("LANG", "C.UTF-8"),
-            ("COLORTERM", "truecolor"),
             ("HTTP_PROXY", url),
             ("HTTPS_PROXY", url),
             ("NO_PROXY", "127.0.0.1,localhost"),
@@ -99,13 +120,22 @@ impl Harness {
         command
     }
 
-    fn settle(&self, clients: &Path) -> anyhow::Result<()> {
+    /// The person's shell, the runtime folder, and a Git history.
+    fn settle(&self) -> anyhow::Result<()> {
         use std::os::unix::fs::PermissionsExt;
+        self.write(".bashrc", "PS1='\\w $ '\n")?;
+        let run = self.top.path().join("run");
+        std::fs::create_dir(&run)?;
+        std::fs::set_permissions(&run, PermissionsExt::from_mode(0o700))?;
+        self.git()
+    }
+
+    /// The project's files and the settings of the CLIs.
+    fn settle_agents(&self, clients: &Path, url: &str) -> anyhow::Result<()> {
         let project = self.project().to_str().context("the folder is not UTF-8")?.to_owned();
         for (name, text) in FILES {
-            self.write(&format!("shop/{name}"), text)?;
+            self.write(&format!("{}/{name}", self.name), text)?;
         }
-        self.write(".bashrc", "PS1='\\w $ '\n")?;
         let package = clients.join("node_modules/@anthropic-ai/claude-code/package.json");
         let package: Value = serde_json::from_slice(&std::fs::read(package)?)?;
         let claude = json!({
@@ -126,23 +156,19 @@ impl Harness {
              [model_providers.mock]\nname = \"mock\"\nbase_url = \"{}/v1\"\n\
              env_key = \"MOCK_KEY\"\nwire_api = \"responses\"\n[projects.\"{project}\"]\n\
              trust_level = \"trusted\"\n",
-            self.url
+            url
         );
-        self.write(".codex/config.toml", &codex)?;
-        let run = self.top.path().join("run");
-        std::fs::create_dir(&run)?;
-        std::fs::set_permissions(&run, PermissionsExt::from_mode(0o700))?;
-        self.git()
+        self.write(".codex/config.toml", &codex)
     }
 
     /// A Git history, and a remote to push to.
     fn git(&self) -> anyhow::Result<()> {
         for words in [
-            "init --quiet --bare ../shop.git",
+            "init --quiet --bare ../remote.git",
             "init --quiet --initial-branch vat-once .",
             "config user.name you",
             "config user.email you@shop.example",
-            "remote add origin ../shop.git",
+            "remote add origin ../remote.git",
             "add .",
             "commit --quiet --message vat:once",
         ] {
@@ -152,7 +178,8 @@ impl Harness {
         Ok(())
     }
 
-    fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+    /// Writes a file in the home folder.
+    pub(crate) fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
         let path = self.home().join(name);
         std::fs::create_dir_all(path.parent().context("no folder")?)?;
         Ok(std::fs::write(path, text)?)
@@ -162,18 +189,20 @@ impl Harness {
 impl Drop for Harness {
     fn drop(&mut self) {
         let _ = self.command("patterm").arg("kill").stdout(Stdio::null()).status();
-        drop(self.model.stdin.take());
-        let _ = self.model.wait();
+        if let Some(Model { process, .. }) = &mut self.model {
+            drop(process.stdin.take());
+            let _ = process.wait();
+        }
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "starts the recorded programs")]
-fn start_model() -> anyhow::Result<(Child, String)> {
+fn start_model() -> anyhow::Result<Model> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin/picture/model.mjs");
     let mut command = Command::new("node");
     let mut model = command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut line = String::new();
     BufReader::new(model.stdout.take().context("no output")?).read_line(&mut line)?;
     let told: Value = serde_json::from_str(&line)?;
-    Ok((model, told["url"].as_str().context("no address")?.to_owned()))
+    Ok(Model { process: model, url: told["url"].as_str().context("no address")?.to_owned() })
 }

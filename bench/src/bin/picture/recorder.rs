@@ -47,6 +47,11 @@ impl Recorder {
         })
     }
 
+    /// The process on the terminal.
+    pub(crate) fn pid(&self) -> u32 {
+        self.terminal.pid()
+    }
+
     /// Types a text.
     pub(crate) fn write(&mut self, text: &str) -> anyhow::Result<()> {
         for letter in text.chars() {
@@ -61,7 +66,14 @@ impl Recorder {
         self.still()?;
         self.write("\x02")?;
         self.pause(500)?;
-        self.write(key)?;
+        // All bytes of a key come at once, as from a terminal.
+        self.terminal.type_in(key.as_bytes())?;
+        self.still()
+    }
+
+    /// Presses a key that is several bytes, such as an arrow.
+    pub(crate) fn press(&mut self, key: &str) -> anyhow::Result<()> {
+        self.terminal.type_in(key.as_bytes())?;
         self.still()
     }
 

@@ -1,8 +1,8 @@
-//! What the processes in a terminal do, as the kernel shows it: how much CPU they have used, and whether
-//! one of them waits for input from that terminal.
+//! What the processes in a terminal do, according to the kernel: how much CPU time they have used,
+//! and whether one of them is waiting for input from that terminal.
 //!
-//! What a thread waits for is in `/proc/PID/task/TID/syscall`. Where the kernel does not show it to this
-//! process (Yama's `ptrace_scope`), nothing is seen to wait.
+//! What a thread waits for is in `/proc/PID/task/TID/syscall`. If the kernel hides it from this
+//! process (Yama's `ptrace_scope`), no process counts as waiting.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
@@ -11,13 +11,13 @@ use rustix::fs::{major, minor};
 
 use patterm_panes::tree;
 
-/// Threads of one process that are looked at: those that read a terminal are among the first.
+/// How many threads of one process are checked: those that read a terminal are among the first.
 const THREADS: usize = 64;
 
-/// Descriptors of one `poll` that are looked at.
+/// How many descriptors of one `poll` are checked.
 const POLLED: usize = 64;
 
-/// Descriptors that one `select` can name.
+/// How many descriptors one `select` can name.
 const SELECTED: usize = 1024;
 
 /// `POLLIN` and `EPOLLIN`.
@@ -29,9 +29,10 @@ const OWN_TERMINAL: (u32, u32) = (5, 0);
 /// All processes of a pane at a moment.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Census {
-    /// CPU time that they and what they waited for have used, in the kernel's ticks of 10 ms.
+    /// CPU time that they and the children they waited for have used, in the kernel's ticks of 10
+    /// ms.
     pub ticks: u64,
-    /// One in the foreground waits for input from the terminal.
+    /// A foreground process is waiting for input from the terminal.
     pub waits: bool,
 }
 
@@ -49,7 +50,7 @@ impl Census {
 }
 
 struct Stat {
-    /// Its process group has the terminal.
+    /// Its process group is in the foreground of its terminal.
     is_foreground: bool,
     /// Its controlling terminal.
     terminal: (u32, u32),
@@ -59,7 +60,7 @@ struct Stat {
 impl Stat {
     fn of(pid: i32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // After the name, which may hold anything, come numbers; the state is the first of them.
+        // The name may contain anything; the fields after it are the state and numbers.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |at: usize| fields.get(at).and_then(|field| field.parse::<i64>().ok());
         let device = u32::try_from(number(4)?).ok()?;
@@ -72,7 +73,7 @@ impl Stat {
     }
 }
 
-/// Whether a thread of a process waits for input from a terminal.
+/// Whether a thread of a process is waiting for input from a terminal.
 fn waits(pid: i32, terminal: (u32, u32)) -> bool {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let process = Process { pid, terminal };
@@ -82,7 +83,7 @@ fn waits(pid: i32, terminal: (u32, u32)) -> bool {
     })
 }
 
-/// A system call that a thread is in.
+/// A system call that a thread is executing.
 #[derive(Debug, PartialEq, Eq)]
 struct Call {
     number: i64,
@@ -91,7 +92,7 @@ struct Call {
 }
 
 impl Call {
-    /// Reads a line of `/proc`: `running`, or the number and the arguments.
+    /// Parses a line of `/proc`: `running`, or the number and the arguments.
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
         let number = words.next()?.parse().ok().filter(|number| *number >= 0)?;
@@ -106,7 +107,7 @@ struct Process {
 }
 
 impl Process {
-    /// Whether a call waits for input from the terminal.
+    /// Whether a system call waits for input from the terminal.
     fn reads_by(&self, call: &Call) -> bool {
         let [first, second] = call.arguments;
         match call.number {
@@ -140,7 +141,8 @@ impl Process {
         named.into_iter().any(|descriptor| self.is_terminal(descriptor as u64))
     }
 
-    /// `poll(entries, count, …)`, each entry a descriptor, what is waited for, and what came.
+    /// `poll(entries, count, …)`; each entry has a descriptor, requested events and returned
+    /// events.
     fn polls(&self, entries: u64, count: u64) -> bool {
         let count = usize::try_from(count).unwrap_or(POLLED).min(POLLED);
         let Some(bytes) = self.memory(entries, count * 8) else { return false };
@@ -182,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_and_epoll_targets_as_the_kernel_shows_them() {
+    fn system_calls_and_epoll_targets_are_parsed_from_proc() {
         let call = |line: &str| Call::parse(line).map(|call| (call.number, call.arguments));
         assert_eq!(
             call("0 0x0 0x7f26ad619000 0x20000 0x7ffe 0x7f26\n"),

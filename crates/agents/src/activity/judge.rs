@@ -1,77 +1,78 @@
-//! From evidence to an activity, in this order: the process ended, a hook tells of a limit, a limit or a
-//! blocker is seen, a hook's word, the program's own report, title or progress, footer, quiet output.
-//! What says nothing is unknown, which is never idle.
+//! Derives an activity from evidence, in this order: the process ended, a hook reports a limit, the
+//! screen shows a limit or a dialog, a hook's report, the program's own report, title or progress,
+//! footer, quiet output. Without evidence the activity is unknown, which is never idle.
 //!
-//! What users and models wrote stands on the same screen. Rules look only where that cannot stand: at the
-//! rows below the prompt box, at what stands in its place, at rows that begin with a mark which nothing
-//! that was said can have there.
+//! The screen also shows what users and models wrote. Rules look only where such text cannot be: at
+//! the rows below the prompt box, at the rows that replace it, and at rows that begin with a mark
+//! that the text of a message never has there.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use patterm_screen::decode_base64;
 
+use super::dialog;
 use super::screen_snapshot::ScreenSnapshot;
 use crate::activity_state::{Activity, ActivityState};
 use crate::presets::{Preset, Rule};
 
-/// A hook that says otherwise than the screen is believed for this long: hooks are not told of
-/// everything (Escape ends a turn without one), and screens lag behind.
-const HOOK_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a hook is trusted against the screen: hooks do not cover everything (Escape ends a turn
+/// without one), and screens lag behind.
+const HOOK_TRUST: Duration = Duration::from_secs(2);
 
-/// The same for a hook that says that something goes on in the background. Its end begins a turn, of which
-/// hooks tell; one that a person ends by hand is only seen to be gone from the footer, which other
-/// words may cover for some seconds.
-const BACKGROUND_PATIENCE: Duration = Duration::from_secs(10);
+/// The same for a hook that reports work in the background. Its end begins a turn, which hooks
+/// report; if a person ends it by hand, it only disappears from the footer, which other text may
+/// cover for some seconds.
+const BACKGROUND_TRUST: Duration = Duration::from_secs(10);
 
-/// The last word of a hook.
+/// The last activity that a hook reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookWord {
+pub struct HookEvent {
     /// The name of the event.
     pub event: String,
     pub state: ActivityState,
-    /// Something goes on although the turn is over.
+    /// Work continues in the background although the turn is over.
     pub background: bool,
-    /// What it says of a limit.
-    pub limit: Option<LimitWord>,
+    /// The limit that it reports.
+    pub limit: Option<LimitMessage>,
 }
 
-impl HookWord {
-    /// How long it is believed against what the screen says.
-    pub fn patience(&self) -> Duration {
-        if self.background { BACKGROUND_PATIENCE } else { HOOK_PATIENCE }
+impl HookEvent {
+    /// How long it is trusted against the screen.
+    pub fn trusted_for(&self) -> Duration {
+        if self.background { BACKGROUND_TRUST } else { HOOK_TRUST }
     }
 }
 
-/// What a hook says of a limit.
+/// A limit that a hook reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LimitWord {
-    /// The CLI's words for it.
+pub struct LimitMessage {
+    /// The CLI's message.
     pub text: String,
-    /// When it ends, as the CLI says it.
+    /// When it ends, in the CLI's own words.
     pub until: Option<String>,
 }
 
-/// What is known of an agent at a moment.
+/// What is known about an agent at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Evidence<'a> {
     pub snapshot: &'a ScreenSnapshot,
-    /// How long nothing was printed.
+    /// How long it has printed nothing.
     pub quiet: Duration,
     /// It was seen to print something.
     pub printed: bool,
-    /// A hook's word, and how long ago.
-    pub hook: Option<(&'a HookWord, Duration)>,
-    /// How long rules have held that must hold for some time; `None` where they count at once.
+    /// The last report of a hook, and its age.
+    pub hook: Option<(&'a HookEvent, Duration)>,
+    /// How long each rule with a minimum duration has matched; `None` if they take effect at once.
     pub held: Option<&'a Held>,
-    /// The time has passed at which the limit that is told of was to end: it counts no more.
+    /// The reported end of the limit has passed: the limit does not count any more.
     pub past_limit: bool,
 }
 
-/// How long rules have held, by their names.
+/// How long rules have matched, by their names.
 pub(crate) type Held = BTreeMap<String, Duration>;
 
-/// The rules that hold now, of those that must hold for some time.
+/// The rules with a minimum duration that match now.
 pub(crate) fn holding<'a>(
     preset: &'a Preset,
     snapshot: &'a ScreenSnapshot,
@@ -83,7 +84,7 @@ pub(crate) fn holding<'a>(
 }
 
 impl<'a> Evidence<'a> {
-    /// A screen at this moment, of which nothing else is known.
+    /// A screen about which nothing else is known.
     fn of(snapshot: &'a ScreenSnapshot) -> Self {
         Self {
             snapshot,
@@ -96,8 +97,8 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// What a screen says by itself: a limit and a blocker first, then the program's own report, its
-/// title, its footer.
+/// The activity that a screen shows by itself: a limit or a dialog first, then the program's own
+/// report, its title, its footer.
 pub(crate) fn seen(preset: &Preset, evidence: Evidence<'_>) -> Option<Activity> {
     let report = reported(&evidence.snapshot.report);
     let by_rules = |tier: fn(&Rule) -> bool| {
@@ -112,14 +113,14 @@ pub(crate) fn seen(preset: &Preset, evidence: Evidence<'_>) -> Option<Activity> 
         by_rules(|rule| matches!(rule.state, ActivityState::Limited | ActivityState::Blocked));
     let by_text = || by_rules(|rule| !rule.is_by_title());
     let shown = || match by_rules(Rule::is_by_title) {
-        // A title may forget the background, too.
+        // A title may ignore background work, too.
         Some(rest) if rest.state == ActivityState::Idle => {
             Some(by_text().filter(|text| text.state == ActivityState::Working).unwrap_or(rest))
         }
         title => title.or_else(by_text),
     };
     let reported = || match report.clone()? {
-        // Idle is said only where nothing says otherwise: a report may forget the background.
+        // Idle counts only without contrary evidence: a report may ignore background work.
         rest if rest.state == ActivityState::Idle => {
             Some(shown().filter(|shown| shown.state == ActivityState::Working).unwrap_or(rest))
         }
@@ -128,8 +129,8 @@ pub(crate) fn seen(preset: &Preset, evidence: Evidence<'_>) -> Option<Activity> 
     asked.or_else(reported).or_else(shown)
 }
 
-/// Whether a screen shows a dialog or a menu: a text that is typed in would answer it, whatever else is
-/// said of the agent.
+/// The dialog or menu that a screen shows, if any: typed text would answer it, whatever other
+/// evidence says.
 pub(crate) fn asks_now(preset: &Preset, snapshot: &ScreenSnapshot) -> Option<Activity> {
     let evidence = Evidence::of(snapshot);
     let report = reported(&snapshot.report);
@@ -140,19 +141,19 @@ pub(crate) fn asks_now(preset: &Preset, snapshot: &ScreenSnapshot) -> Option<Act
     strongest(preset, rule, evidence).or_else(|| report.clone().filter(blocked))
 }
 
-/// A field of what a program says of its own state.
+/// A field of a program's report of its own state.
 fn field<'a>(report: &'a str, name: &str) -> Option<&'a str> {
     let mut fields = report.split(':').filter_map(|field| field.split_once('='));
     fields.find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
-/// Whether a screen shows a turn that goes on, whatever hooks say of it.
+/// Whether a screen shows a turn in progress, whatever hooks report.
 pub(crate) fn works_now(preset: &Preset, snapshot: &ScreenSnapshot) -> bool {
     seen(preset, Evidence::of(snapshot))
         .is_some_and(|activity| activity.state == ActivityState::Working)
 }
 
-/// What a program says of its own state (OSC 7501).
+/// The activity that a program reports (OSC 7501).
 pub(crate) fn reported(report: &str) -> Option<Activity> {
     let state = match field(report, "state")? {
         "working" => ActivityState::Working,
@@ -162,7 +163,7 @@ pub(crate) fn reported(report: &str) -> Option<Activity> {
     };
     let failed = if field(report, "state") == Some("error") { FAILED } else { "" };
     let plain: Vec<_> = report.split(':').filter(|field| !field.starts_with("msg=")).collect();
-    let words = field(report, "msg").and_then(report_words).map(|words| format!(" ({words})"));
+    let words = field(report, "msg").and_then(report_message).map(|words| format!(" ({words})"));
     let words = words.unwrap_or_default();
     Some(Activity::new(state, format!("{failed}it reports `{}`{words}", plain.join(":"))))
 }
@@ -170,24 +171,25 @@ pub(crate) fn reported(report: &str) -> Option<Activity> {
 /// Characters of a report's message that a reason shows: as much as a row of a terminal has.
 const REPORT_CHARS: usize = 120;
 
-/// The words of a report's message, which come as base64: those of a program, so without control
-/// characters and not many. `None` where it is no text.
-fn report_words(msg: &str) -> Option<String> {
+/// The message of a report, decoded from base64. The program controls it, so control characters are
+/// removed and its length is limited. `None` if it is not text.
+fn report_message(msg: &str) -> Option<String> {
     let text = String::from_utf8(decode_base64(msg.as_bytes())?).ok()?;
     let text = plain(&text.replace(char::is_control, " "));
     let words: String = text.chars().take(REPORT_CHARS).collect();
     (!words.is_empty()).then_some(words)
 }
 
-/// How the reason of a rest begins that came of a failure: of the model's server, of the login.
+/// How the reason begins if an agent is idle because of a failure: of the model's server, of the
+/// login.
 pub const FAILED: &str = "its last turn failed: ";
 
-/// Whether a report says that a turn is over, and not only that nothing runs.
+/// Whether a report says that a turn ended, and not only that nothing runs.
 pub(crate) fn reports_an_end(report: &str) -> bool {
     ["state=done", "state=error"].iter().any(|end| report.starts_with(end))
 }
 
-/// Of rules that are worth the same, the one that is less ready to call it over counts.
+/// The activity of the matching rule with the most significant state: idle comes last.
 fn strongest(
     preset: &Preset,
     tier: impl Fn(&Rule) -> bool,
@@ -206,13 +208,13 @@ fn strongest(
     })
 }
 
-/// What a screen says at this moment, of which nothing else is known.
+/// The activity that a screen shows, if nothing else is known.
 #[cfg(test)]
 pub(crate) fn seen_now(preset: &Preset, snapshot: &ScreenSnapshot) -> Option<Activity> {
     seen(preset, Evidence::of(snapshot))
 }
 
-/// What an agent does. `steady` is how long its screen has said the same.
+/// The activity of an agent. `steady` is how long its screen has shown the same state.
 pub(crate) fn agent(preset: &Preset, evidence: Evidence<'_>, steady: Duration) -> Activity {
     let seen = seen(preset, evidence);
     let Some((hook, age)) = evidence.hook else {
@@ -233,21 +235,22 @@ pub(crate) fn agent(preset: &Preset, evidence: Evidence<'_>, steady: Duration) -
         (None, None) => Activity::new(state, format!("{failed}hook {}", hook.event)),
     };
     let Some(seen) = seen else { return word() };
-    let contradicted = age.min(steady) >= hook.patience();
+    let contradicted = age.min(steady) >= hook.trusted_for();
     let reports_work = || {
         reported(&evidence.snapshot.report)
             .is_some_and(|report| report.state == ActivityState::Working)
     };
     match (state, seen.state) {
-        // A screen at a limit looks like one at rest, or like one at work that tries again later.
+        // A limited agent's screen looks idle, or working while it waits to retry.
         (ActivityState::Limited, ActivityState::Working) if contradicted && reports_work() => seen,
         (ActivityState::Limited, _) => word(),
         (_, ActivityState::Limited | ActivityState::Blocked) => seen,
         (a, b) if a == b => word(),
-        // Idle is said only where nothing says otherwise.
+        // Idle counts only without contrary evidence.
         (ActivityState::Idle, _) => seen,
         _ if contradicted => {
-            let reason = format!("{}, though no hook told after {}", seen.reason, hook.event);
+            let reason =
+                format!("{}, although hooks report nothing since {}", seen.reason, hook.event);
             Activity::new(seen.state, reason)
         }
         _ => word(),
@@ -255,7 +258,7 @@ pub(crate) fn agent(preset: &Preset, evidence: Evidence<'_>, steady: Duration) -
 }
 
 fn nothing() -> Activity {
-    Activity::new(ActivityState::Unknown, "nothing on its screen says what it does")
+    Activity::new(ActivityState::Unknown, "nothing on its screen shows what it is doing")
 }
 
 fn quiet(preset: &Preset, evidence: Evidence<'_>) -> Option<Activity> {
@@ -269,7 +272,7 @@ fn quiet(preset: &Preset, evidence: Evidence<'_>) -> Option<Activity> {
     evidence.printed.then(|| Activity::new(ActivityState::Working, "it prints"))
 }
 
-/// Text without padding and line ends. An address that goes on in the next row is put together again.
+/// Text without padding and line breaks. A URL that continues in the next row is joined again.
 fn plain(text: &str) -> String {
     let mut joined = String::new();
     for row in text.lines() {
@@ -287,13 +290,13 @@ fn plain(text: &str) -> String {
     joined
 }
 
-/// Characters of one quotation in a reason: a question, or a line or two.
+/// Maximum length of one quotation in a reason: a question, or a line or two.
 const QUOTE_CHARS: usize = 160;
 
-/// The lowest rows in which a dialog has what it asks.
+/// How many of the lowest rows may contain a dialog's question.
 const QUOTE_ROWS: usize = 24;
 
-/// A text of the screen as a reason shows it: one line, and not a long one.
+/// Text from the screen as a reason quotes it: on one line, and shortened.
 fn quoted(text: &str) -> String {
     let text = plain(text);
     match text.char_indices().nth(QUOTE_CHARS) {
@@ -302,10 +305,11 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// Rows of one hint that a narrow pane breaks: the longest of claude's takes three in 45 columns.
+/// Maximum number of rows into which a narrow pane wraps one hint: the longest of claude's takes
+/// three in 45 columns.
 const WRAPPED_ROWS: usize = 3;
 
-/// The lowest row that matches, or the rows that do when they are joined to one.
+/// The lowest row that matches, or the wrapped rows that match when they are joined.
 fn lowest_match(rule: &Rule, bottom: &regex::Regex, rows: &[String]) -> Option<String> {
     let alone = || rows.iter().find(|row| bottom.is_match(row)).cloned();
     let joined = |count: usize| {
@@ -320,7 +324,7 @@ fn lowest_match(rule: &Rule, bottom: &regex::Regex, rows: &[String]) -> Option<S
     alone().or_else(wrapped)
 }
 
-/// What a rule quotes of rows, each quotation once.
+/// What a rule quotes from rows, without duplicates.
 fn quotations(rule: &Rule, text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for pattern in &rule.quotes {
@@ -334,12 +338,12 @@ fn quotations(rule: &Rule, text: &str) -> Vec<String> {
     all
 }
 
-/// Whether a row says something, and is not only a line that is drawn.
+/// Whether a row contains text, and not only a drawn line.
 fn has_words(row: &str) -> bool {
     row.chars().any(char::is_alphanumeric)
 }
 
-/// The lowest rows as lines, highest first, without the borders of a box around them.
+/// The lowest rows as lines, from top to bottom, without the borders of a box around them.
 fn as_lines(rows: &[String]) -> String {
     let border = ['│', '┃'];
     let inner = |row: &String| {
@@ -350,7 +354,7 @@ fn as_lines(rows: &[String]) -> String {
     rows.iter().rev().map(inner).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a rule holds; the reason names it and shows what it matched.
+/// Applies a rule; the reason names it and shows what it matched.
 fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Activity> {
     let snapshot = evidence.snapshot;
     if rule.no_prompt && snapshot.composer.is_some() {
@@ -375,7 +379,7 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Activity> 
     {
         return None;
     }
-    // What it depends on, and what of that a reason shows.
+    // What the rule has matched so far, and what the reason shows of it.
     let (mut shown, mut holds, mut until) = (Vec::new(), false, None);
     if let Some(title) = &rule.title {
         if !title.is_match(&snapshot.title) {
@@ -392,7 +396,7 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Activity> 
     }
     if let Some(pattern) = &rule.lowest {
         let row = lowest.filter(|row| pattern.is_match(row))?;
-        // What a dialog asks says more than how it ends.
+        // A dialog's question says more than its last row.
         shown.extend(
             Some(row).filter(|row| rule.bottom.is_none() && has_words(row)).map(|row| quoted(row)),
         );
@@ -403,10 +407,10 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Activity> 
         let named = |until| rows.iter().find_map(|row| named_end(until, row));
         (holds, until) = (true, rule.until.as_ref().and_then(named));
     }
-    let dialog = snapshot.bottom.get(..rule.rows.max(QUOTE_ROWS)).unwrap_or(&snapshot.bottom);
-    let mut looked_at = as_lines(dialog);
+    let shown_rows = snapshot.bottom.get(..rule.rows.max(QUOTE_ROWS)).unwrap_or(&snapshot.bottom);
+    let mut looked_at = as_lines(shown_rows);
     if let Some(above) = &rule.above {
-        looked_at = said_above(rule, snapshot)?;
+        looked_at = text_above(rule, snapshot)?;
         shown.push(quoted(above.find(&looked_at)?.as_str()));
         (holds, until) = (true, rule.until.as_ref().and_then(|until| named_end(until, &looked_at)));
     }
@@ -420,6 +424,14 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Activity> 
     let asked = Some(())
         .filter(|()| rule.state == ActivityState::Blocked)
         .and_then(|()| asked(&snapshot.report));
+    let dialog = Some(rule.state).filter(|state| *state == ActivityState::Blocked).and_then(|_| {
+        let bare = |quoted: &String| quoted.trim_matches('`').to_owned();
+        let quotes: Vec<String> = quotations(rule, &looked_at).iter().map(bare).collect();
+        let asked = asked.as_ref().map(bare);
+        let rows = shown_rows.len();
+        dialog::find(&snapshot.bottom, rows, asked.as_deref(), &quotes, (name, rule))
+    });
+    let asks = dialog.as_ref().map(dialog::in_one_line);
     let quotations = asked.map_or_else(|| quotations(rule, &looked_at), |asked| vec![asked]);
     if !quotations.is_empty() {
         shown = quotations;
@@ -430,19 +442,19 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Activity> 
     Some(match rule.state {
         ActivityState::Limited if rule.says.is_some() => Activity::limited(words, until),
         ActivityState::Limited => Activity::limited(format!("it says {words}"), until),
-        state if words.is_empty() => Activity::new(state, name),
-        state => Activity::new(state, format!("{name}: {words}")),
+        state if words.is_empty() => Activity { asks, dialog, ..Activity::new(state, name) },
+        state => Activity { asks, dialog, ..Activity::new(state, format!("{name}: {words}")) },
     })
 }
 
-/// What a program says that it asks, where its own report has words for it (OSC 7501).
+/// The question in a program's own report, if it has a message (OSC 7501).
 fn asked(report: &str) -> Option<String> {
-    let (state, words) = (field(report, "state")?, field(report, "msg").and_then(report_words)?);
+    let (state, words) = (field(report, "state")?, field(report, "msg").and_then(report_message)?);
     (state == "blocked").then(|| format!("`{words}`"))
 }
 
-/// What stands above the prompt box since the last turn began.
-fn said_above(rule: &Rule, snapshot: &ScreenSnapshot) -> Option<String> {
+/// The text above the prompt box since the last turn began.
+fn text_above(rule: &Rule, snapshot: &ScreenSnapshot) -> Option<String> {
     snapshot.composer.as_ref()?;
     let begins = |row: &&String| rule.since.as_ref().is_some_and(|since| since.is_match(row));
     let rows = snapshot.bottom.iter().skip(snapshot.run).take_while(|row| !begins(row));
@@ -451,7 +463,7 @@ fn said_above(rule: &Rule, snapshot: &ScreenSnapshot) -> Option<String> {
     Some(rows.join("\n"))
 }
 
-/// What the group `until` of a pattern finds: when a limit ends.
+/// The text in the group `until` of a pattern: when a limit ends.
 pub(super) fn named_end(pattern: &regex::Regex, text: &str) -> Option<String> {
     let end = pattern.captures(text)?.name("until")?;
     Some(plain(end.as_str())).filter(|end| !end.is_empty())
@@ -486,7 +498,7 @@ mod tests {
         steady: Duration,
         expected: ActivityState,
     ) {
-        let word = hook.map(|(state, _)| HookWord {
+        let word = hook.map(|(state, _)| HookEvent {
             event: "Event".into(),
             state,
             background: false,
@@ -501,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blocker_that_is_seen_beats_every_word() {
+    fn a_visible_dialog_overrides_hooks_and_reports() {
         let dialog = snapshot("✳ x", "state=idle", &[" Esc to cancel", " ❯ 1. Yes"]);
         check(&dialog, None, LONG, ActivityState::Blocked);
         check(&dialog, Some((ActivityState::Idle, SHORT)), LONG, ActivityState::Blocked);
@@ -509,13 +521,13 @@ mod tests {
     }
 
     #[test]
-    fn a_dialog_that_somebody_only_quotes_is_none() {
+    fn a_quoted_dialog_is_ignored() {
         let quoted = snapshot("✳ x", "", &["──────────", "❯\u{a0}", "──────────", "Esc to cancel"]);
         check(&quoted, None, LONG, ActivityState::Idle);
     }
 
     #[test]
-    fn idle_is_said_only_where_nothing_says_otherwise() {
+    fn idle_counts_only_without_contrary_evidence() {
         check(
             &snapshot("◐ x", "", &[]),
             Some((ActivityState::Idle, LONG)),
@@ -534,14 +546,14 @@ mod tests {
             SHORT,
             ActivityState::Idle,
         );
-        // A report of rest while the footer counts what goes on in the background.
+        // The report says `done` while the footer counts background work.
         let background =
             snapshot("✳ x", "state=done", &["  auto mode on · 1 shell · ? for shortcuts"]);
         check(&background, None, LONG, ActivityState::Working);
     }
 
     #[test]
-    fn work_in_the_background_is_believed_while_the_footer_or_the_hook_says_it() {
+    fn background_work_counts_while_the_footer_or_the_hook_reports_it() {
         let report = "state=done:app=claude-code";
         let footer = "  ⏵⏵ auto mode on · 1 shell · ← for agents · ↓ to manage";
         let prompt = ["─".repeat(40), "❯\u{a0}".into()];
@@ -551,7 +563,7 @@ mod tests {
         let activity = |snapshot: &ScreenSnapshot, age| {
             let event = "Stop, with work in the background".into();
             let word =
-                HookWord { event, state: ActivityState::Working, background: true, limit: None };
+                HookEvent { event, state: ActivityState::Working, background: true, limit: None };
             let hook = Some((&word, age));
             let evidence = Evidence {
                 snapshot,
@@ -569,42 +581,42 @@ mod tests {
             "the report `done` is wrong about it"
         );
         assert_eq!(
-            activity(&over, HOOK_PATIENCE),
+            activity(&over, HOOK_TRUST),
             ActivityState::Working,
-            "other words cover the footer"
+            "other text covers the footer"
         );
         assert_eq!(
             activity(&over, LONG),
             ActivityState::Idle,
-            "a person ended it, and no hook told"
+            "a person ended it, and no hook reported that"
         );
     }
 
     #[test]
-    fn what_a_person_typed_is_no_footer() {
+    fn text_in_the_prompt_is_not_a_footer() {
         let border = "─".repeat(40);
         let rows = ["  ⏵⏵ auto mode on", &border, "❯\u{a0}start · 1 shell · in it"];
         check(&snapshot("", "state=done:app=claude-code", &rows), None, LONG, ActivityState::Idle);
     }
 
     #[test]
-    fn the_words_of_a_title_do_not_count_where_the_program_reports_its_state() {
+    fn a_title_does_not_count_if_the_program_reports_its_state() {
         let title = "◐ a title that a model chose";
         check(&snapshot(title, "", &[]), None, LONG, ActivityState::Working);
         check(&snapshot(title, "state=done:app=claude-code", &[]), None, LONG, ActivityState::Idle);
     }
 
     #[test]
-    fn a_limit_that_a_hook_tells_holds_until_a_turn_is_reported() {
-        let limit = LimitWord { text: "used up".into(), until: Some("3pm".into()) };
+    fn a_limit_from_a_hook_lasts_until_a_turn_is_reported() {
+        let limit = LimitMessage { text: "used up".into(), until: Some("3pm".into()) };
         let event = "StopFailure".to_owned();
-        let word = HookWord {
+        let word = HookEvent {
             event,
             state: ActivityState::Limited,
             background: false,
             limit: Some(limit),
         };
-        let told = |report: &str| {
+        let judged = |report: &str| {
             let snapshot = snapshot("", report, &[]);
             let hook = Some((&word, LONG));
             let evidence = Evidence {
@@ -617,26 +629,26 @@ mod tests {
             };
             agent(&claude(), evidence, LONG)
         };
-        let limited = told("state=error:app=claude-code");
+        let limited = judged("state=error:app=claude-code");
         assert_eq!(
             (limited.state, limited.limited_until.as_deref()),
             (ActivityState::Limited, Some("3pm"))
         );
         assert!(limited.reason.contains("used up"), "{limited:?}");
-        assert_eq!(told("state=working:app=claude-code").state, ActivityState::Working);
+        assert_eq!(judged("state=working:app=claude-code").state, ActivityState::Working);
     }
 
     #[test]
-    fn a_limit_counts_no_more_when_it_was_to_end_by_now() {
-        let limit = LimitWord { text: "used up".into(), until: Some("3pm".into()) };
-        let word = |event: &str| HookWord {
+    fn a_limit_does_not_count_after_its_reported_end() {
+        let limit = LimitMessage { text: "used up".into(), until: Some("3pm".into()) };
+        let word = |event: &str| HookEvent {
             event: event.into(),
             state: ActivityState::Limited,
             background: false,
             limit: Some(limit.clone()),
         };
         let snapshot = snapshot("", "state=error:app=claude-code", &[]);
-        let state = |preset: &Preset, word: &HookWord, past_limit| {
+        let state = |preset: &Preset, word: &HookEvent, past_limit| {
             let hook = Some((word, LONG));
             let quiet = Evidence { quiet: LONG, printed: true, ..Evidence::of(&snapshot) };
             agent(preset, Evidence { hook, past_limit, ..quiet }, LONG).state
@@ -644,13 +656,13 @@ mod tests {
         let stopped = word("StopFailure");
         assert_eq!(state(&claude(), &stopped, false), ActivityState::Limited);
         assert_eq!(state(&claude(), &stopped, true), ActivityState::Idle);
-        // It waits within its turn, and tells itself when that goes on.
+        // It waits within its turn, and reports when the turn continues.
         let opencode = Catalogue::read(None).presets.remove("opencode").unwrap().preset.unwrap();
         assert_eq!(state(&opencode, &word("limited"), true), ActivityState::Limited);
     }
 
     #[test]
-    fn a_hint_that_a_narrow_pane_breaks_is_matched_and_other_rows_are_not_joined() {
+    fn a_hint_wrapped_by_a_narrow_pane_is_matched_and_unrelated_rows_are_not_joined() {
         let rows = ["  cancel", "  ←/→ to switch · ↓ to select · Esc to", "    1.  Add a rule"];
         check(&snapshot("✳ x", "", &rows), None, LONG, ActivityState::Blocked);
         let rows = ["  to cancel", "  Esc", "    1.  Add a rule"];
@@ -660,13 +672,13 @@ mod tests {
     }
 
     #[test]
-    fn the_message_of_a_report_is_shown_as_words() {
+    fn the_message_of_a_report_is_decoded_for_the_reason() {
         let reason = |report: &str| reported(report).unwrap().reason;
         assert_eq!(
             reason("state=blocked:kind=permission:msg=YXBwcm92ZSBCYXNoOiB0b3VjaCBtYWRl"),
             "it reports `state=blocked:kind=permission` (approve Bash: touch made)"
         );
-        // Control characters, no base64, no text, nothing.
+        // Control characters; not base64, not text, empty.
         assert_eq!(reason("state=done:msg=YQobWzMxbWI="), "it reports `state=done` (a [31mb)");
         for msg in ["%%%", "gICA", ""] {
             assert_eq!(reason(&format!("state=done:msg={msg}")), "it reports `state=done`");
@@ -676,11 +688,11 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_is_believed_until_the_screen_has_long_said_otherwise() {
+    fn a_hook_is_trusted_until_the_screen_has_contradicted_it_for_long() {
         let rest = snapshot("✳ x", "", &[]);
         check(&rest, Some((ActivityState::Working, SHORT)), LONG, ActivityState::Working);
         check(&rest, Some((ActivityState::Working, LONG)), SHORT, ActivityState::Working);
-        // Escape ends a turn, and no hook tells.
+        // Escape ends a turn, and no hook reports that.
         check(&rest, Some((ActivityState::Working, LONG)), LONG, ActivityState::Idle);
         let turn = snapshot("◐ x", "", &[]);
         check(&turn, Some((ActivityState::Blocked, SHORT)), SHORT, ActivityState::Blocked);
@@ -688,7 +700,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_unknown_and_a_report_is_heard() {
+    fn without_evidence_the_activity_is_unknown_and_a_report_is_evidence() {
         check(&snapshot("", "", &["some text"]), None, LONG, ActivityState::Unknown);
         check(&snapshot("", "state=clear", &[]), None, LONG, ActivityState::Unknown);
         check(&snapshot("", "state=working:app=x", &[]), None, LONG, ActivityState::Working);
@@ -697,10 +709,10 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_failed_is_told_from_one_that_is_done() {
+    fn a_failed_turn_is_distinguished_from_a_finished_one() {
         let rest = snapshot("✳ x", "", &[]);
         let reason = |event: &str| {
-            let word = HookWord {
+            let word = HookEvent {
                 event: event.into(),
                 state: ActivityState::Idle,
                 background: false,
@@ -724,7 +736,7 @@ mod tests {
     }
 
     #[test]
-    fn without_rules_a_pause_is_all_there_is_to_see() {
+    fn without_rules_quiet_output_is_the_only_evidence() {
         let generic = Catalogue::read(None).presets.remove("generic").unwrap().preset.unwrap();
         let snapshot = snapshot("x", "", &["text"]);
         let state = |quiet, printed| {

@@ -1,4 +1,4 @@
-//! When a limit ends, from the words a CLI has for it. Every CLI says it in its own way, and in local time.
+//! When a limit ends, from the CLI's message. Every CLI has its own format, in local time.
 
 use std::sync::LazyLock;
 
@@ -19,8 +19,9 @@ static SPAN: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static PART: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)(?<count>\d+) ?(?<unit>[smhd])").ok());
 
-/// When that is, said at this time; `None` where the words are not understood.
-pub(crate) fn limit_end(words: &str, said: DateTime<Local>) -> Option<DateTime<Local>> {
+/// The end of a limit from text that was printed at `printed_at`; `None` if the format is
+/// unknown.
+pub(crate) fn limit_end(words: &str, printed_at: DateTime<Local>) -> Option<DateTime<Local>> {
     let words = words.trim().trim_end_matches('.');
     if let Ok(exact) = DateTime::parse_from_rfc3339(words) {
         return Some(exact.with_timezone(&Local));
@@ -28,16 +29,16 @@ pub(crate) fn limit_end(words: &str, said: DateTime<Local>) -> Option<DateTime<L
     // claude names its time zone, which is that of the machine.
     let words = words.split(" (").next().unwrap_or(words);
     if let Some(found) = CLOCK.as_ref()?.captures(words) {
-        return clock(&found, said);
+        return clock(&found, printed_at);
     }
-    SPAN.as_ref()?.is_match(words).then(|| span(words, said))?
+    SPAN.as_ref()?.is_match(words).then(|| span(words, printed_at))?
 }
 
-fn clock(found: &Captures<'_>, said: DateTime<Local>) -> Option<DateTime<Local>> {
+fn clock(found: &Captures<'_>, printed_at: DateTime<Local>) -> Option<DateTime<Local>> {
     let number =
         |name: &str| found.name(name).and_then(|number| number.as_str().parse::<u32>().ok());
     let half = found.name("half").map(|half| half.as_str().to_lowercase());
-    // A lone number is no time of the day.
+    // A lone number is not a time of day.
     if half.is_none() && found.name("minute").is_none() {
         return None;
     }
@@ -47,11 +48,11 @@ fn clock(found: &Captures<'_>, said: DateTime<Local>) -> Option<DateTime<Local>>
         (hour, _) => hour,
     };
     let time = NaiveTime::from_hms_opt(hour, number("minute").unwrap_or(0), 0)?;
-    let today = said.date_naive();
+    let today = printed_at.date_naive();
     let local = |day: NaiveDate| Local.from_local_datetime(&day.and_time(time)).earliest();
     let Some(month) = found.name("month") else {
         let next = || local(today.checked_add_days(Days::new(1))?);
-        return local(today).filter(|end| *end >= said).or_else(next);
+        return local(today).filter(|end| *end >= printed_at).or_else(next);
     };
     let month: chrono::Month = month.as_str().parse().ok()?;
     let year = found.name("year").and_then(|year| year.as_str().parse().ok());
@@ -62,13 +63,13 @@ fn clock(found: &Captures<'_>, said: DateTime<Local>) -> Option<DateTime<Local>>
     )?;
     match year {
         Some(_) => local(day),
-        // Without a year it is the next such day.
+        // Without a year, it is the next such day.
         None if day < today => local(day.checked_add_months(Months::new(12))?),
         None => local(day),
     }
 }
 
-fn span(words: &str, said: DateTime<Local>) -> Option<DateTime<Local>> {
+fn span(words: &str, printed_at: DateTime<Local>) -> Option<DateTime<Local>> {
     let seconds = PART.as_ref()?.captures_iter(words).map(|part| {
         let unit = match part["unit"].to_lowercase().as_str() {
             "s" => 1,
@@ -79,7 +80,7 @@ fn span(words: &str, said: DateTime<Local>) -> Option<DateTime<Local>> {
         part["count"].parse::<i64>().ok()?.checked_mul(unit)
     });
     let seconds = seconds.sum::<Option<i64>>()?;
-    said.checked_add_signed(TimeDelta::try_seconds(seconds)?)
+    printed_at.checked_add_signed(TimeDelta::try_seconds(seconds)?)
 }
 
 #[cfg(test)]
@@ -87,12 +88,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_limit_is_understood_as_every_cli_says_it() {
+    fn the_end_of_a_limit_is_parsed_from_every_clis_format() {
         let at = |text: &str| {
             let naive = chrono::NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S").unwrap();
             Local.from_local_datetime(&naive).earliest().unwrap()
         };
-        let said = at("2026-11-16 17:00:00");
+        let printed_at = at("2026-11-16 17:00:00");
         for (words, end) in [
             ("6:30 PM", Some("2026-11-16 18:30:00")),
             ("6pm (Europe/Berlin)", Some("2026-11-16 18:00:00")),
@@ -114,9 +115,9 @@ mod tests {
             ("5", None),
             ("", None),
         ] {
-            assert_eq!(limit_end(words, said), end.map(at), "{words}");
+            assert_eq!(limit_end(words, printed_at), end.map(at), "{words}");
         }
-        let exact = limit_end("2026-11-16T18:30:00.000Z", said).unwrap();
+        let exact = limit_end("2026-11-16T18:30:00.000Z", printed_at).unwrap();
         assert_eq!(exact.timestamp(), 1_794_853_800);
     }
 }

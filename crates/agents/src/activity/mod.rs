@@ -1,6 +1,7 @@
-//! Whether processes work, are idle or wait for a person, and why that is said.
+//! The activity of processes: working, idle, blocked, limited or unknown, with the evidence for it.
 
 pub(crate) mod census;
+pub(crate) mod dialog;
 pub(crate) mod judge;
 pub(crate) mod limit_end;
 pub(crate) mod program;
@@ -16,23 +17,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-pub use crate::activity_state::{Activity, ActivityState, ActivityStatus};
+pub use crate::activity_state::{Activity, ActivityState, ActivityStatus, Dialog};
 pub use judge::FAILED;
 pub(crate) use judge::{asks_now, works_now};
 pub use screen_snapshot::ScreenSnapshot;
 pub use signals::AgentSignals;
 
-use patterm_panes::process::{Process, ProcessId, Status};
+use patterm_panes::process::{Process, ProcessId, RunNumber, Status};
 
 #[derive(Debug, Default)]
 struct Entry {
     status: watch::Sender<ActivityStatus>,
     signals: Arc<AgentSignals>,
-    /// Held by everything that waits for a change.
+    /// Each follower holds a clone; their number is the reference count.
     followers: Arc<()>,
 }
 
-/// A place among those that wait for a change of a process's state.
+/// A subscription to the state of a process, for which it is observed more closely.
 #[derive(Debug)]
 pub struct Follower {
     /// The status, and its changes.
@@ -40,18 +41,18 @@ pub struct Follower {
     _count: Arc<()>,
 }
 
-/// What stands of every process in the table. An entry goes when its process is closed; whoever
-/// follows it sees the channel end.
+/// The activity of every process in the table. An entry is removed when its process is closed; its
+/// followers see the channel end.
 #[derive(Debug, Default)]
 pub struct Activities {
     entries: Mutex<HashMap<ProcessId, Entry>>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
-    /// Calls that look at every change.
+    /// The number of calls that wait for any change.
     waiters: AtomicUsize,
 }
 
-/// The place of a call that waits for a change; given up when this is dropped.
+/// Permission for a call to wait for changes; released on drop.
 #[derive(Debug)]
 pub struct WaiterPermit<'a> {
     waiters: &'a AtomicUsize,
@@ -64,13 +65,13 @@ impl Drop for WaiterPermit<'_> {
 }
 
 impl Activities {
-    /// Follows a process; it is taken for unknown until something is seen of it.
+    /// Watches a process. Its state is unknown until it has been observed.
     pub fn watch(&self, id: &ProcessId) -> watch::Receiver<ActivityStatus> {
         self.map().entry(id.clone()).or_default().status.subscribe()
     }
 
-    /// The same for a timer or a caller that waits for a change, for which a process is looked at though it
-    /// shows nothing.
+    /// Like [`Self::watch`], for a timer or a caller that waits for a change: the process is
+    /// checked from time to time even if it shows nothing.
     pub fn follow(&self, id: &ProcessId) -> Follower {
         let mut map = self.map();
         let entry = map.entry(id.clone()).or_default();
@@ -79,7 +80,7 @@ impl Activities {
         Follower { status: entry.status.subscribe(), _count: count }
     }
 
-    /// Has a process looked at again of which nothing tells what it does; the next answer has what is seen.
+    /// Has a process of unknown activity checked again; the next call returns the result.
     pub fn refresh(&self, id: &ProcessId) {
         let map = self.map();
         let entry = map.get(id);
@@ -95,17 +96,17 @@ impl Activities {
         self.map().get(id).is_some_and(|entry| Arc::strong_count(&entry.followers) > 1)
     }
 
-    /// What stands of a process now.
+    /// The current status of a process.
     pub fn get(&self, id: &ProcessId) -> ActivityStatus {
         self.map().get(id).map(|entry| entry.status.borrow().clone()).unwrap_or_default()
     }
 
-    /// What is known of a process beside its screen.
+    /// What is known about a process apart from its screen.
     pub fn signals(&self, id: &ProcessId) -> Arc<AgentSignals> {
         self.map().entry(id.clone()).or_default().signals.clone()
     }
 
-    /// Says what is seen now.
+    /// Sets the activity of a process.
     pub fn set(&self, id: &ProcessId, activity: Activity, settled: bool) {
         let mut map = self.map();
         let changed = map.entry(id.clone()).or_default().status.send_if_modified(|status| {
@@ -121,19 +122,19 @@ impl Activities {
         }
     }
 
-    /// A place for a call that looks at every change, unless so many do already.
-    pub fn wait_in_line(&self, most: usize) -> Option<WaiterPermit<'_>> {
-        let place = WaiterPermit { waiters: &self.waiters };
-        // A place that is one too many gives itself up again.
-        (self.waiters.fetch_add(1, Ordering::AcqRel) < most).then_some(place)
+    /// A permit for a call that waits for any change, unless `most` calls already wait.
+    pub fn waiter_permit(&self, most: usize) -> Option<WaiterPermit<'_>> {
+        let permit = WaiterPermit { waiters: &self.waiters };
+        // A permit too many releases itself.
+        (self.waiters.fetch_add(1, Ordering::AcqRel) < most).then_some(permit)
     }
 
-    /// Notified when any of them changes.
+    /// Notified of every change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// The process is closed.
+    /// Forgets a closed process.
     pub fn forget(&self, id: &ProcessId) {
         self.map().remove(id);
     }
@@ -143,27 +144,29 @@ impl Activities {
     }
 }
 
-/// Why an agent that shows its prompt counts as working all the same.
-pub(crate) const NOT_INSTRUCTED: &str = "its first instructions are not taken yet";
+/// Why an agent that shows its prompt counts as working nevertheless.
+pub(crate) const NOT_INSTRUCTED: &str = "it has not accepted its first instructions yet";
 
-/// Whether an agent works only in so far as it has not got its first instructions.
+/// Whether an agent counts as working only because it has not accepted its first instructions.
 pub(crate) fn awaits_instructions(activity: &Activity) -> bool {
     activity.state == ActivityState::Working && activity.reason == NOT_INSTRUCTED
 }
 
-/// What is said of a process that does not run.
+/// The activity of a process that is not running.
 pub fn ended(process: &Process) -> Activity {
     let reason = match (process.status, process.exit) {
         (Status::Exited, Some(exit)) => match (exit.code, exit.signal) {
             (Some(code), _) => format!("it exited with code {code}"),
-            (None, Some(signal)) => format!("it was ended by signal {signal}"),
+            (None, Some(signal)) => format!("it was killed by signal {signal}"),
             (None, None) => "it exited".into(),
         },
-        (Status::Stopped, _) if process.runs == 0 => "it was not started yet".into(),
+        (Status::Stopped, _) if process.runs == RunNumber::NONE => {
+            "it has not been started yet".into()
+        }
         (Status::Stopped, _) => "it was stopped".into(),
         (Status::Failed, _) => "it could not be started".into(),
         (Status::Lost, _) => {
-            "what watched over it was killed; nothing of it is known to run".into()
+            "its keeper or init was killed; whether it still runs is unknown".into()
         }
         (Status::Exited, None) => "it exited".into(),
         (Status::Starting | Status::Running, _) => "it ended".into(),

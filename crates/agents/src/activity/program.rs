@@ -1,106 +1,108 @@
-//! What a process that is no agent does: by its output, by what stands in its foreground, by the CPU it
-//! uses, and by whether it waits for input. Silence alone is not idle.
+//! The activity of a process that is not an agent: from its output, its foreground program, its use
+//! of CPU, and whether it is waiting for input. Silence alone is not idle.
 
 use std::time::Duration;
 
 use crate::activity_state::{Activity, ActivityState};
 
-/// A shell at its prompt has printed it by then, and a program what it had to say.
+/// After this time without output, a shell has printed its prompt, and a program its message.
 pub(crate) const QUIET: Duration = Duration::from_secs(1);
 
-/// A program that printed within this time counts as working unless it is seen to wait for input: longer
+/// A program that printed within this time counts as working unless it is waiting for input: longer
 /// than the pauses between two steps of a build.
 const PRINTED: Duration = Duration::from_secs(10);
 
-/// Between two looks at the CPU time of a program.
+/// The time between two measurements of a program's CPU time.
 pub(crate) const LOAD_PAUSE: Duration = Duration::from_secs(1);
 
-/// The first and the longest pause between two looks at a program that shows nothing.
+/// The first and the longest pause between two checks of a program that shows nothing.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// After so many looks, one that nobody waits for is looked at again only when it prints: programs at rest
-/// cost nothing.
-const LOOKS: u32 = 4;
+/// After this many checks, a program that no caller or timer is waiting for is checked again only when
+/// it prints: idle programs cost nothing.
+const CHECKS: u32 = 4;
 
-/// Who has the terminal.
+/// The program in the terminal's foreground.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Foreground {
     /// The program itself.
     Itself,
-    /// Another that it started.
+    /// Another program that it started.
     Other(String),
-    /// Nobody knows.
+    /// It cannot be determined.
     Unknown,
 }
 
-/// What is known of a program at a moment.
+/// What is known about a program at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct ProgramEvidence {
     /// It is an interactive shell.
     pub shell: bool,
     pub foreground: Foreground,
-    /// What it says of itself.
+    /// The state that it reports.
     pub reported: Option<Activity>,
     /// How long ago it last printed something; `None` if it was not seen to print.
     pub quiet: Option<Duration>,
-    /// It, or what it started, uses CPU; `None` while that is being measured.
+    /// It, or a program that it started, uses CPU; `None` while that is being measured.
     pub busy: Option<bool>,
-    /// Its foreground waits for input from the terminal.
+    /// Its foreground program is waiting for input from the terminal.
     pub waits: bool,
-    /// How many looks in a row have shown nothing new.
-    pub looks: u32,
-    /// A timer or a caller waits for a change of its state.
+    /// How many checks in a row have shown nothing new.
+    pub checks: u32,
+    /// A timer or a caller is waiting for a change of its state.
     pub watched: bool,
 }
 
-/// What a program does, and when to look again though nothing is printed.
+/// The activity of a program, and when to check again even if it prints nothing.
 pub(crate) fn program(evidence: &ProgramEvidence) -> (Activity, Option<Duration>) {
-    let say = |state, reason: &str, again| (Activity::new(state, reason), again);
+    let conclude = |state, reason: &str, again| (Activity::new(state, reason), again);
     if let Some(reported) = &evidence.reported {
         return (reported.clone(), None);
     }
-    if let Some(left) = evidence.quiet.and_then(|quiet| left(QUIET, quiet)) {
-        return say(ActivityState::Working, "it printed something just now", Some(left));
+    if let Some(remaining) = evidence.quiet.and_then(|quiet| remaining(QUIET, quiet)) {
+        return conclude(ActivityState::Working, "it printed something just now", Some(remaining));
     }
-    let pause = FIRST_PAUSE.saturating_mul(1 << evidence.looks.min(8)).min(LONGEST_PAUSE);
-    let pause = (evidence.watched || evidence.looks < LOOKS).then_some(pause);
+    let pause = FIRST_PAUSE.saturating_mul(1 << evidence.checks.min(8)).min(LONGEST_PAUSE);
+    let pause = (evidence.watched || evidence.checks < CHECKS).then_some(pause);
     match (&evidence.foreground, evidence.shell, evidence.busy) {
         (Foreground::Itself, true, Some(true)) => {
-            return say(ActivityState::Working, "a background job uses CPU", Some(LOAD_PAUSE));
+            return conclude(ActivityState::Working, "a background job uses CPU", Some(LOAD_PAUSE));
         }
         (Foreground::Itself, true, Some(false)) => {
-            return say(ActivityState::Idle, "the shell waits at its prompt", None);
+            return conclude(ActivityState::Idle, "the shell waits at its prompt", None);
         }
         (Foreground::Other(name), true, Some(false)) if evidence.waits => {
-            return say(ActivityState::Idle, &format!("`{name}` waits for input"), None);
+            return conclude(ActivityState::Idle, &format!("`{name}` waits for input"), None);
         }
         (Foreground::Other(name), true, _) => {
             let reason = format!("`{name}` runs in its foreground");
-            return say(ActivityState::Working, &reason, pause);
+            return conclude(ActivityState::Working, &reason, pause);
         }
         (_, _, Some(false)) if evidence.waits => {
-            return say(ActivityState::Idle, "it waits for input", None);
+            return conclude(ActivityState::Idle, "it waits for input", None);
         }
-        (_, _, Some(true)) => return say(ActivityState::Working, "it uses CPU", Some(LOAD_PAUSE)),
+        (_, _, Some(true)) => {
+            return conclude(ActivityState::Working, "it uses CPU", Some(LOAD_PAUSE));
+        }
         _ => {}
     }
-    if let Some(left) = evidence.quiet.and_then(|quiet| left(PRINTED, quiet)) {
+    if let Some(remaining) = evidence.quiet.and_then(|quiet| remaining(PRINTED, quiet)) {
         let reason = format!("it printed something in the last {} s", PRINTED.as_secs());
-        return say(ActivityState::Working, &reason, Some(left.min(LOAD_PAUSE)));
+        return conclude(ActivityState::Working, &reason, Some(remaining.min(LOAD_PAUSE)));
     }
     match evidence.busy {
-        None => say(ActivityState::Unknown, "nothing was seen of it yet", Some(LOAD_PAUSE)),
+        None => conclude(ActivityState::Unknown, "it has not been observed yet", Some(LOAD_PAUSE)),
         Some(_) => {
-            let reason = "it prints nothing, uses no CPU, and is not seen to wait for input";
-            say(ActivityState::Unknown, reason, pause)
+            let reason = "it prints nothing, uses no CPU, and does not appear to wait for input";
+            conclude(ActivityState::Unknown, reason, pause)
         }
     }
 }
 
-/// What is left of a time, if anything is.
-fn left(time: Duration, passed: Duration) -> Option<Duration> {
-    time.checked_sub(passed).filter(|left| !left.is_zero())
+/// The rest of a time span, if there is any.
+fn remaining(time: Duration, passed: Duration) -> Option<Duration> {
+    time.checked_sub(passed).filter(|remaining| !remaining.is_zero())
 }
 
 #[cfg(test)]
@@ -115,7 +117,7 @@ mod tests {
             quiet: Some(Duration::from_secs(60)),
             busy: Some(false),
             waits: false,
-            looks: 0,
+            checks: 0,
             watched: false,
         }
     }
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn silence_alone_is_not_idle() {
-        check(&evidence(), ActivityState::Unknown, "not seen to wait");
+        check(&evidence(), ActivityState::Unknown, "does not appear to wait");
         check(
             &ProgramEvidence { busy: Some(true), ..evidence() },
             ActivityState::Working,
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_was_not_seen_to_print_is_not_said_to_have_printed() {
+    fn a_program_that_was_not_seen_to_print_is_unknown() {
         for busy in [None, Some(false)] {
             let silent = ProgramEvidence { quiet: None, busy, ..evidence() };
             assert_eq!(program(&silent).0.state, ActivityState::Unknown, "{busy:?}");
@@ -180,12 +182,12 @@ mod tests {
     }
 
     #[test]
-    fn what_shows_nothing_is_looked_at_less_and_less_often() {
-        let again = |looks, watched| {
-            let again = program(&ProgramEvidence { looks, watched, ..evidence() }).1;
+    fn a_program_that_shows_nothing_is_checked_less_and_less_often() {
+        let again = |checks, watched| {
+            let again = program(&ProgramEvidence { checks, watched, ..evidence() }).1;
             again.map(|again| again.as_secs())
         };
-        let seconds = |watched| [0, 1, 2, 3, 4, 40].map(|looks| again(looks, watched));
+        let seconds = |watched| [0, 1, 2, 3, 4, 40].map(|checks| again(checks, watched));
         assert_eq!(seconds(true), [1, 2, 4, 8, 10, 10].map(Some));
         assert_eq!(seconds(false), [Some(1), Some(2), Some(4), Some(8), None, None]);
     }

@@ -1,4 +1,4 @@
-//! One look at a screen: what activity and delivery conclude from.
+//! A snapshot of a screen, from which activity and delivery draw their conclusions.
 
 use std::ops::Range;
 
@@ -6,35 +6,35 @@ use patterm_screen::{Attributes, ProgressReport, Screen, Span};
 
 use crate::presets::{Bar, Composer, Preset};
 
-/// What a screen shows at a moment.
+/// What a screen shows at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScreenSnapshot {
-    /// The title the program gave itself.
+    /// The title that the program set.
     pub title: String,
-    /// What the program says of its own state (OSC 7501).
+    /// The state that the program reports (OSC 7501).
     pub report: String,
-    /// How often it did.
+    /// How many such reports it has sent.
     pub reports: u64,
-    /// It said by OSC 9;4 that it is busy, or that it is not.
+    /// Whether it reported by OSC 9;4 that it is busy; `None` without such a report.
     pub busy: Option<bool>,
     /// The rows that are not blank, lowest first.
     pub bottom: Vec<String>,
-    /// What stands in the prompt box; `None` where no prompt box is seen.
+    /// The content of the prompt box; `None` if no prompt box is visible.
     pub composer: Option<String>,
-    /// The cursor is where an empty prompt has it, on a blank or a placeholder. If nothing was typed, what
-    /// stands behind it is left of an earlier picture: a CLI that takes a letter for narrower than it is
-    /// drawn does not erase all of it (opencode and codex with `👨‍👩‍👧‍👦`).
+    /// The cursor is where it is in an empty prompt, on a blank or a placeholder. If nothing was
+    /// typed, any text after it is left over from an earlier frame: a CLI that takes a letter for
+    /// narrower than it is drawn does not erase all of it (opencode and codex with `👨‍👩‍👧‍👦`).
     pub at_start: bool,
-    /// How many of those rows belong to the prompt box or stand below it.
+    /// How many of those rows belong to the prompt box or are below it.
     pub run: usize,
-    /// The program takes pastes as such.
+    /// The program has enabled bracketed paste.
     pub bracketed_paste: bool,
-    /// A full-screen program is shown.
+    /// The alternate screen is active.
     pub alternate_screen: bool,
 }
 
 impl ScreenSnapshot {
-    /// Looks at a screen as one who knows this CLI.
+    /// Takes a snapshot; the preset says how to find the prompt box.
     pub fn of(screen: &Screen, preset: Option<&Preset>) -> Self {
         let modes = screen.modes();
         let composer = preset.and_then(|preset| preset.composer.as_ref());
@@ -50,7 +50,7 @@ impl ScreenSnapshot {
             reports: screen.reports(),
             busy: screen.progress().map(|progress| progress != ProgressReport::Off),
             bottom,
-            composer: composer.and_then(|composer| read(composer, screen)),
+            composer: composer.and_then(|composer| composer_text(composer, screen)),
             at_start: composer.is_some_and(|composer| is_at_start(composer, screen)),
             run,
             bracketed_paste: modes.bracketed_paste,
@@ -59,9 +59,9 @@ impl ScreenSnapshot {
     }
 }
 
-/// What stands in the prompt box. Faint text is what the CLI itself shows there, a placeholder or a
-/// suggestion, and does not count. Rows are joined by line ends.
-fn read(composer: &Composer, screen: &Screen) -> Option<String> {
+/// The content of the prompt box, its rows joined by line feeds. Faint text does not count: the CLI
+/// shows it there as a placeholder or a suggestion.
+fn composer_text(composer: &Composer, screen: &Screen) -> Option<String> {
     let rows = rows_of(composer, screen)?;
     let cursor = screen.cursor();
     if composer.has_cursor && !(cursor.visible && rows.contains(&cursor.row)) {
@@ -80,15 +80,15 @@ fn read(composer: &Composer, screen: &Screen) -> Option<String> {
     }
 }
 
-/// Whether the cursor is at the beginning of the prompt, on a blank or a placeholder; only of a CLI with a
-/// cursor of the terminal's.
+/// Whether the cursor is at the beginning of the prompt, on a blank or a placeholder; only for a
+/// CLI that uses the terminal's cursor.
 fn is_at_start(composer: &Composer, screen: &Screen) -> bool {
     let cursor = screen.cursor();
     let rows = rows_of(composer, screen);
     let Some(rows) = rows.filter(|rows| composer.has_cursor && rows.contains(&cursor.row)) else {
         return false;
     };
-    let behind_mark = |row: u16| {
+    let after_mark = |row: u16| {
         let whole = screen.row(row);
         let first = row == rows.start || composer.bar.is_some();
         let before = if first { Some(&composer.begin) } else { composer.more.as_ref() };
@@ -96,17 +96,17 @@ fn is_at_start(composer: &Composer, screen: &Screen) -> bool {
         (begin, whole)
     };
     let above_is_blank = || {
-        (rows.start..cursor.row).map(behind_mark).all(|(begin, row)| row[begin..].trim().is_empty())
+        (rows.start..cursor.row).map(after_mark).all(|(begin, row)| row[begin..].trim().is_empty())
     };
-    let (begin, row) = behind_mark(cursor.row);
+    let (begin, row) = after_mark(cursor.row);
     let is_text = row[begin..].starts_with(|c: char| !c.is_whitespace());
-    // Marks are of narrow letters.
+    // Marks consist of narrow characters.
     usize::from(cursor.column) == row[..begin].chars().count()
         && (!is_text || is_faint_at(screen, cursor.row, begin))
         && above_is_blank()
 }
 
-/// Whether the CLI wrote what stands at this byte of a row.
+/// Whether the CLI itself wrote the text at this byte of a row.
 fn is_faint_at(screen: &Screen, row: u16, byte: usize) -> bool {
     let runs = screen.styled_row(row).spans;
     let mut end = 0;
@@ -125,12 +125,12 @@ fn rows_of(composer: &Composer, screen: &Screen) -> Option<Range<u16>> {
     }
 }
 
-/// The rows of a prompt box that a mark begins.
+/// The rows of a prompt box that begins with a mark.
 fn rows_from_mark(composer: &Composer, screen: &Screen) -> Option<Range<u16>> {
     let rows = screen.size().rows;
     let first = (0..rows).rev().find(|row| composer.begin.is_match(&screen.row(*row)))?;
     // A message in the conversation may begin with the same mark. It is not the prompt box if other
-    // text follows before the end of the box, or if something covers the place below it.
+    // text follows before the end of the box, or if something covers the rows below it.
     let goes_on = |row: u16| {
         let text = screen.row(row);
         let more = composer.more.as_ref();
@@ -139,14 +139,14 @@ fn rows_from_mark(composer: &Composer, screen: &Screen) -> Option<Range<u16>> {
     let covers = |row: u16| {
         composer.covered.as_ref().is_some_and(|covered| covered.is_match(&screen.row(row)))
     };
-    // The last one that the box reaches: what stands in the box may look like its end, and a CLI may
-    // leave a piece of an earlier picture below it.
+    // The last possible end: text in the box may look like its end, and a CLI may leave parts of an
+    // earlier frame below it.
     let reach = (first + 1..rows).find(|row| !goes_on(*row)).map_or(rows, |row| row + 1);
     let end = (first + 1..reach).rev().find(|row| composer.end.is_match(&screen.row(*row)))?;
     (!(end + 1..rows).any(covers)).then_some(first..end)
 }
 
-/// The rows of a prompt box that has a bar at its left.
+/// The rows of a prompt box with a bar at its left.
 fn barred_rows(composer: &Composer, bar: Bar, screen: &Screen) -> Option<Range<u16>> {
     let rows = screen.size().rows;
     let end = (0..rows).rev().find(|row| composer.end.is_match(&screen.row(*row)))?;
@@ -155,8 +155,8 @@ fn barred_rows(composer: &Composer, bar: Bar, screen: &Screen) -> Option<Range<u
     Some(first..end.saturating_sub(bar.below).max(first))
 }
 
-/// Whether a CLI, not a person, wrote a piece of its prompt: it is faint, or it is the cursor's
-/// cell on the first letter of something faint.
+/// Whether the CLI, not a person, wrote a piece of its prompt: it is faint, or it is the cursor's
+/// cell on the first letter of faint text.
 fn is_faint(run: &Span, next: Option<&Span>) -> bool {
     let has = |run: &Span, attribute| run.style.attributes.contains(attribute);
     let cursor_on_faint = || next.is_some_and(|next| has(next, Attributes::DIM));
@@ -164,8 +164,8 @@ fn is_faint(run: &Span, next: Option<&Span>) -> bool {
         || (has(run, Attributes::INVERSE) && run.text.chars().count() == 1 && cursor_on_faint())
 }
 
-/// What somebody typed of a row: without what stands before it, the border behind it, and what is
-/// faint.
+/// The part of a row that somebody typed: without the mark before it, the border after it, and
+/// faint text.
 fn typed_text(
     composer: &Composer,
     screen: &Screen,
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use crate::presets::Catalogue;
 
-    /// What is read out of the prompt box of a CLI that shows these rows; the cursor is behind the
+    /// Checks the content of the prompt box of a CLI that shows these rows; the cursor is after the
     /// last letter of the row that ends with `|`.
     #[track_caller]
     fn check(cli: &str, rows: &[&str], expected: Option<&str>) {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_message_and_its_answer_are_no_draft() {
+    fn an_old_message_and_its_answer_are_not_a_draft() {
         let codex = ["› an old message", "", "• its answer", "", "! ls|", "", "  m · /tmp/p"];
         check("codex", &codex, None);
         let codex = [
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_an_earlier_picture_below_the_prompt_box_is_no_part_of_it() {
+    fn leftovers_of_an_earlier_frame_below_the_prompt_box_are_ignored() {
         let footer = [" workspace (/directory)      sandbox", " /tmp/p             no sandbox", ""];
         let mut gemini = vec!["▄▄▄▄", " > a draft", "   of two", "▀▀▀▀"];
         gemini.extend(footer);
@@ -246,13 +246,15 @@ mod tests {
         check("gemini", &gemini, Some("a draft\nof two"));
     }
 
-    /// What opencode wrote, byte for byte: the text at the sixth column, fifteen blanks over it, and the
-    /// cursor back at the sixth column. The last letters stay.
+    /// The bytes that opencode wrote: the text at the sixth column, fifteen blanks over it, and the
+    /// cursor back at the sixth column. The last letters remain.
     #[test]
-    fn an_empty_prompt_in_which_old_letters_are_left_is_told_from_a_draft() {
+    fn an_empty_prompt_with_leftover_letters_is_distinguished_from_a_draft() {
         let catalogue = Catalogue::read(None);
         let preset = catalogue.presets["opencode"].preset.as_ref().unwrap();
         let mut screen = Screen::new(Size::new(24, 80));
+        // A terminal that gives each character of a cluster its own columns.
+        screen.feed(b"\x1b[?2027l");
         for row in 17..=20 {
             screen.feed(format!("\x1b[{row};3H┃").as_bytes());
         }
@@ -263,14 +265,14 @@ mod tests {
             (snapshot.composer.unwrap().trim().to_owned(), snapshot.at_start)
         };
         assert!(look("\x1b[18;6H").0.is_empty());
-        let (stands, at_start) = look("\x1b[18;6H[external] 👨‍👩‍👧‍👦\x1b[18;25H");
-        assert!(stands.starts_with("[external]") && !at_start, "{stands}");
-        let (stands, at_start) = look("\x1b[18;6H               \x1b[18;6H");
-        assert!(!stands.is_empty() && at_start, "{stands}");
-        // A draft, with the cursor behind it and at its beginning.
+        let (text, at_start) = look("\x1b[18;6H[external] 👨‍👩‍👧‍👦\x1b[18;25H");
+        assert!(text.starts_with("[external]") && !at_start, "{text}");
+        let (text, at_start) = look("\x1b[18;6H               \x1b[18;6H");
+        assert!(!text.is_empty() && at_start, "{text}");
+        // A draft, with the cursor after it and at its beginning.
         assert!(!look("\x1b[18;6Hhello\x1b[18;11H").1);
         assert!(!look("\x1b[18;6H").1);
-        // A placeholder, as codex has one, before such letters.
+        // A placeholder like codex's, before such letters.
         assert!(look("\x1b[18;6H\x1b[2mAsk anything\x1b[m👧\x1b[18;6H").1);
     }
 }

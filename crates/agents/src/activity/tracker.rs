@@ -1,33 +1,33 @@
-//! Activities over time: a turn that was just submitted counts as work, and rest is confirmed before
-//! anybody is told.
+//! Activities over time: a turn that was just submitted counts as work, and idleness is confirmed
+//! before others are notified.
 
 use std::time::Duration;
 
 use crate::activity_state::{Activity, ActivityState};
 
-/// How long idle must hold without contrary evidence before others are told.
+/// How long idle must last without contrary evidence before others are notified.
 pub(crate) const CONFIRM: Duration = Duration::from_secs(1);
 
 /// A time since an arbitrary beginning.
-pub(crate) type Moment = Duration;
+pub(crate) type SinceBeginning = Duration;
 
-/// Something that was submitted and of which nothing is seen yet.
+/// A submitted turn whose effect is not visible yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pending {
-    /// What.
+    /// The reason to show until then.
     pub what: &'static str,
-    /// When it is no longer believed.
-    pub until: Moment,
+    /// Until when it counts as work.
+    pub until: SinceBeginning,
 }
 
-/// What was concluded up to now.
+/// The conclusions so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tracker {
-    idle_since: Option<Moment>,
+    idle_since: Option<SinceBeginning>,
     pending: Option<Pending>,
 }
 
-/// What others may be told, and when to look again at the latest.
+/// A conclusion for others, and when to check again at the latest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Observation {
     pub activity: Activity,
@@ -36,19 +36,31 @@ pub(crate) struct Observation {
 }
 
 impl Tracker {
-    /// Something was submitted: until it shows, or the time is over, the process is not idle.
+    /// Records a submitted turn: until its effect is visible, or its time is over, the process is
+    /// not idle.
     pub(crate) fn submitted(&mut self, pending: Pending) {
         self.pending = Some(pending);
         self.idle_since = None;
     }
 
-    /// What was submitted is known to be over, though nothing showed of it.
+    /// Whether the effect of a submitted turn is still awaited.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// The submitted turn is known to be over, although its effect was never visible.
     pub(crate) fn is_over(&mut self) {
         self.pending = None;
     }
 
-    /// Takes the newest activity. `over` says that it ended: nothing has to be confirmed then.
-    pub(crate) fn take(&mut self, now: Moment, activity: Activity, over: bool) -> Observation {
+    /// Adds the newest activity. `over` says that the process ended, so that nothing has to be
+    /// confirmed.
+    pub(crate) fn take(
+        &mut self,
+        now: SinceBeginning,
+        activity: Activity,
+        over: bool,
+    ) -> Observation {
         if matches!(
             activity.state,
             ActivityState::Working | ActivityState::Blocked | ActivityState::Limited
@@ -59,7 +71,8 @@ impl Tracker {
         if activity.state != ActivityState::Idle {
             self.idle_since = None;
         }
-        // Rest that is seen while something pends counts, but is not told before its time is over.
+        // Idleness that is observed while a turn is pending counts, but is not reported before its
+        // time is over.
         let idle_since =
             (activity.state == ActivityState::Idle).then(|| *self.idle_since.get_or_insert(now));
         let pending = self.pending.take_if(|pending| pending.until > now);
@@ -72,9 +85,9 @@ impl Tracker {
         let Some(idle_since) = idle_since.filter(|_| activity.state == ActivityState::Idle) else {
             return Observation { activity, settled: false, again: hold };
         };
-        let rested = now - idle_since;
-        let settled = over || rested >= CONFIRM;
-        Observation { activity, settled, again: (!settled).then(|| CONFIRM - rested) }
+        let idle_for = now - idle_since;
+        let settled = over || idle_for >= CONFIRM;
+        Observation { activity, settled, again: (!settled).then(|| CONFIRM - idle_for) }
     }
 }
 
@@ -89,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn rest_is_confirmed_before_it_is_told_and_any_work_between_begins_anew() {
+    fn idle_is_confirmed_before_it_is_reported_and_any_work_restarts_the_wait() {
         let mut tracker = Tracker::default();
         let steps = [
             (0, ActivityState::Idle, false),
@@ -102,26 +115,33 @@ mod tests {
             (2_200, ActivityState::Idle, false),
         ];
         for (at, state, settled) in steps {
-            let told = tracker.take(MS(at), activity(state), false);
-            assert_eq!(told.settled, settled, "at {at}");
-            assert_eq!(told.again.is_some(), state == ActivityState::Idle && !settled, "at {at}");
+            let observation = tracker.take(MS(at), activity(state), false);
+            assert_eq!(observation.settled, settled, "at {at}");
+            assert_eq!(
+                observation.again.is_some(),
+                state == ActivityState::Idle && !settled,
+                "at {at}"
+            );
         }
     }
 
     #[test]
-    fn what_was_handed_in_counts_as_work_until_it_shows_or_its_time_is_over() {
+    fn a_submitted_turn_counts_as_work_until_it_is_visible_or_its_time_is_over() {
         let mut tracker = Tracker::default();
-        tracker.submitted(Pending { what: "a turn was just handed in", until: MS(3_000) });
-        let told = tracker.take(MS(100), activity(ActivityState::Idle), false);
-        assert_eq!((told.activity.state, told.again), (ActivityState::Working, Some(MS(2_900))));
-        tracker.take(MS(200), activity(ActivityState::Working), false);
-        let told = tracker.take(MS(300), activity(ActivityState::Idle), false);
+        tracker.submitted(Pending { what: "a turn was just submitted", until: MS(3_000) });
+        let observation = tracker.take(MS(100), activity(ActivityState::Idle), false);
         assert_eq!(
-            told.activity.state,
-            ActivityState::Idle,
-            "the work was seen, so the rest counts"
+            (observation.activity.state, observation.again),
+            (ActivityState::Working, Some(MS(2_900)))
         );
-        tracker.submitted(Pending { what: "a turn was just handed in", until: MS(3_000) });
+        tracker.take(MS(200), activity(ActivityState::Working), false);
+        let observation = tracker.take(MS(300), activity(ActivityState::Idle), false);
+        assert_eq!(
+            observation.activity.state,
+            ActivityState::Idle,
+            "the work was seen, so idle counts"
+        );
+        tracker.submitted(Pending { what: "a turn was just submitted", until: MS(3_000) });
         assert_eq!(
             tracker.take(MS(3_000), activity(ActivityState::Idle), false).activity.state,
             ActivityState::Idle
@@ -129,25 +149,29 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_too_quick_to_be_seen_is_over_when_its_time_is() {
+    fn a_turn_too_quick_to_be_seen_is_over_when_its_time_is_up() {
         let mut tracker = Tracker::default();
-        tracker.submitted(Pending { what: "a turn was just handed in", until: MS(3_000) });
+        tracker.submitted(Pending { what: "a turn was just submitted", until: MS(3_000) });
         assert_eq!(
             tracker.take(MS(100), activity(ActivityState::Idle), false).activity.state,
             ActivityState::Working
         );
-        let told = tracker.take(MS(3_000), activity(ActivityState::Idle), false);
+        let observation = tracker.take(MS(3_000), activity(ActivityState::Idle), false);
         assert!(
-            told.settled && told.activity.state == ActivityState::Idle,
-            "it rested all the while"
+            observation.settled && observation.activity.state == ActivityState::Idle,
+            "it was idle all the time"
         );
     }
 
     #[test]
-    fn what_ended_is_idle_at_once() {
+    fn an_ended_process_is_idle_at_once() {
         let mut tracker = Tracker::default();
         tracker.submitted(Pending { what: "first instructions", until: MS(60_000) });
-        let told = tracker.take(MS(1), activity(ActivityState::Idle), true);
-        assert!(told.settled && told.activity.state == ActivityState::Idle && told.again.is_none());
+        let observation = tracker.take(MS(1), activity(ActivityState::Idle), true);
+        assert!(
+            observation.settled
+                && observation.activity.state == ActivityState::Idle
+                && observation.again.is_none()
+        );
     }
 }

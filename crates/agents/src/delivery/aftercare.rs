@@ -1,27 +1,26 @@
-//! What is done for texts that stalled: it may yet be seen that one was taken, and a person is called
-//! where one stands in a prompt. And for texts that were accepted during a turn: until the agent rests, they
-//! may be in its CLI's own queue.
+//! Follow-up on texts that stalled: one may turn out to have been accepted, and attention is requested
+//! for one that is left in a prompt. Also follow-up on texts that were accepted during a turn: until
+//! the agent is idle, they may be in its CLI's own queue.
 
 use std::sync::Arc;
 
 use super::deliverer::{Deliverer, Target};
-use super::evidence::{is_left_of, is_said, same_words, told};
+use super::evidence::{is_left_of, is_shown, match_report, same_words};
 use super::gate;
 use super::record::Delivery;
 use crate::activity::{ActivityState, ScreenSnapshot};
 use patterm_panes::process::{Attention, ProcessId};
-use patterm_store::clock::now_ms;
 
-/// Lines of a conversation in which a text is looked for: several screens.
+/// How many lines of a conversation are searched for a text: several screens.
 const LINES: usize = 200;
 
-/// The same before a text is typed in, so that a wider terminal later shows no older ones.
+/// The same before a text is typed: more, because a terminal that becomes wider may show older ones.
 const LINES_BEFORE: usize = 4 * LINES;
 
 impl Deliverer {
-    /// Looks after the texts that stalled for a process or may be unread; `false` if there are none, or it
-    /// ended.
-    pub(super) fn look_after(self: &Arc<Self>, id: &ProcessId) -> bool {
+    /// Follows up on texts for a process that stalled or may be unread; `false` if there are none, or
+    /// the process has ended.
+    pub(super) fn follow_up(self: &Arc<Self>, id: &ProcessId) -> bool {
         let has_unread = self.deliveries.has_unread(id);
         let watched = self.deliveries.watched(id);
         let is_none = watched.is_empty() && !has_unread;
@@ -39,73 +38,76 @@ impl Deliverer {
             self.deliveries.settle_unread(id, snapshot.composer.as_deref());
         }
         for stalled in &watched {
-            if let Some(evidence) = target.was_taken(stalled, &snapshot) {
+            if let Some(evidence) = target.late_acceptance(stalled, &snapshot) {
                 self.deliveries.correct(stalled.id, &evidence);
-                self.call_off(stalled);
+                self.withdraw_attention(stalled);
             }
         }
-        if let Some((stalled, stands)) = target.left_standing(&snapshot) {
-            self.call_to(&stalled, &stands);
+        if let Some((stalled, text)) = target.left_in_prompt(&snapshot) {
+            self.request_attention(&stalled, &text);
         }
         true
     }
 
-    /// A hook of a CLI told that a turn was taken: it may be one that was called stalled.
-    pub(crate) fn hear_turn(&self, id: &ProcessId, turn: &str) {
-        let is_submitted = |begun: &Delivery| begun.to == *id && told(turn, &begun.text).is_some();
+    /// Handles a turn that a hook of a CLI reported: its text may have been recorded as stalled.
+    pub(crate) fn note_turn(&self, id: &ProcessId, turn: &str) {
+        let is_submitted =
+            |begun: &Delivery| begun.to == *id && match_report(turn, &begun.text).is_some();
         if self.deliveries.begun().iter().any(is_submitted) {
             return;
         }
         let mut stalled = self.deliveries.watched(id).into_iter();
         let found = stalled.find_map(|stalled| {
-            let evidence = told(turn, &stalled.text)?;
+            let evidence = match_report(turn, &stalled.text)?;
             Some((stalled, evidence))
         });
         if let Some((stalled, evidence)) = found {
             self.deliveries.correct(stalled.id, &evidence);
-            self.call_off(&stalled);
+            self.withdraw_attention(&stalled);
         }
     }
 
-    /// Calls a person to a text that stands in a prompt, once.
-    fn call_to(&self, stalled: &Delivery, stands: &str) {
-        let reason = gate::left_standing(stalled.id, stands);
+    /// Requests attention once for a text that is left in a prompt.
+    fn request_attention(&self, stalled: &Delivery, text: &str) {
+        let reason = gate::left_in_prompt(stalled.id, text);
         if self.panes.processes.get(&stalled.to).is_none_or(|process| process.attention.is_some()) {
             return;
         }
-        if !self.deliveries.call_once(stalled.id) {
+        if !self.deliveries.first_call(stalled.id) {
             return;
         }
+        let at = self.panes.clock().wall_ms();
         self.panes.processes.note(&stalled.to, |process| {
             let by = process.id.to_string();
-            process.attention.get_or_insert(Attention { reason, by, at: now_ms() });
+            process.attention.get_or_insert(Attention { reason, by, at });
         });
     }
 
-    /// The text that a person was called to is there no more.
-    fn call_off(&self, taken: &Delivery) {
-        let is_its =
-            |attention: &mut Attention| attention.reason.starts_with(&gate::left_message(taken.id));
-        self.panes.processes.note(&taken.to, |process| drop(process.attention.take_if(is_its)));
+    /// Withdraws the request for attention: the text is no longer in the prompt.
+    fn withdraw_attention(&self, accepted: &Delivery) {
+        let is_its = |attention: &mut Attention| {
+            attention.reason.starts_with(&gate::left_message(accepted.id))
+        };
+        self.panes.processes.note(&accepted.to, |process| drop(process.attention.take_if(is_its)));
     }
 }
 
 impl Target {
-    /// What stands in the prompt of a text that stalled.
-    pub(super) fn left_standing(&self, snapshot: &ScreenSnapshot) -> Option<(Delivery, String)> {
-        let stands = snapshot.composer.as_deref().filter(|stands| !stands.is_empty())?;
+    /// The stalled text that is left in the prompt, if any, and the prompt's content.
+    pub(super) fn left_in_prompt(&self, snapshot: &ScreenSnapshot) -> Option<(Delivery, String)> {
+        let text = snapshot.composer.as_deref().filter(|text| !text.is_empty())?;
         let watched = self.deliverer.deliveries.watched(&self.run.id);
         let is_it = |stalled: &Delivery| {
-            stalled.left.as_deref() == Some(stands)
-                || same_words(&stalled.text, stands)
-                || is_left_of(&stalled.text, stands)
+            stalled.left.as_deref() == Some(text)
+                || same_words(&stalled.text, text)
+                || is_left_of(&stalled.text, text)
         };
         let found = watched.into_iter().rev().find(is_it)?;
-        Some((found, stands.to_owned()))
+        Some((found, text.to_owned()))
     }
 
-    /// How it is seen that a text that stalled was taken after all.
-    pub(super) fn was_taken(
+    /// The evidence that a stalled text was accepted after all, if there is any.
+    pub(super) fn late_acceptance(
         &self,
         stalled: &Delivery,
         snapshot: &ScreenSnapshot,
@@ -114,64 +116,65 @@ impl Target {
             return None;
         }
         let turns = match stalled.begun_at {
-            Some(begun) => self.signals.taken_since(begun),
-            // An earlier server began it, before all that this one heard.
-            None => self.signals.taken(),
+            Some(begun) => self.signals.turns_since(begun),
+            // An earlier server began it, before all reports that this one received.
+            None => self.signals.turns(),
         };
-        // What stands in the prompt looks like what was said.
-        let is_said =
-            || snapshot.composer.as_deref() == Some("") && self.says(&stalled.text, LINES);
-        seen_late(stalled, &turns, is_said)
+        // Text in the prompt looks like a message in the conversation.
+        let is_shown =
+            || snapshot.composer.as_deref() == Some("") && self.shows_message(&stalled.text, LINES);
+        late_evidence(stalled, &turns, is_shown)
     }
 
-    /// Whether the conversation has a text already, before it is typed in.
-    pub(super) fn says_already(&self, text: &str) -> bool {
-        self.says(text, LINES_BEFORE)
+    /// Whether the conversation already contains a text, before it is typed.
+    pub(super) fn already_shows_message(&self, text: &str) -> bool {
+        self.shows_message(text, LINES_BEFORE)
     }
 
-    /// Whether its screen shows that a text was taken which was typed in under these circumstances.
-    pub(super) fn says_now(&self, begun: &Delivery) -> Option<String> {
-        seen_late(begun, &[], || self.says(&begun.text, LINES))
+    /// The evidence on its screen that this text was accepted, if there is any.
+    pub(super) fn shown_now(&self, begun: &Delivery) -> Option<String> {
+        late_evidence(begun, &[], || self.shows_message(&begun.text, LINES))
     }
 
-    /// Whether the last lines of its conversation have a text among what was said to it.
-    fn says(&self, text: &str, lines: usize) -> bool {
+    /// Whether the last lines of its conversation contain a text as a message to it.
+    fn shows_message(&self, text: &str, lines: usize) -> bool {
         let composer = self.preset.as_ref().and_then(|preset| preset.composer.as_ref());
         composer.is_some_and(|composer| {
             let lines = self.run.last_lines(lines);
-            is_said(lines.iter().map(String::as_str), composer, text)
+            is_shown(lines.iter().map(String::as_str), composer, text)
         })
     }
 }
 
-/// What shows that a text was taken: a turn that a hook told of since it was begun, or the
-/// conversation, if that did not have the same text before.
-fn seen_late(
+/// The evidence that a text was accepted: a turn that a hook reported since it was begun, or the
+/// conversation, if that did not contain the same text before.
+fn late_evidence(
     stalled: &Delivery,
     turns_since: &[String],
-    is_said: impl FnOnce() -> bool,
+    is_shown: impl FnOnce() -> bool,
 ) -> Option<String> {
-    let told = turns_since.iter().find_map(|turn| told(turn, &stalled.text));
+    let reported = turns_since.iter().find_map(|turn| match_report(turn, &stalled.text));
     let shown = || {
-        let is_new = stalled.said_before == Some(false) && is_said();
-        is_new.then(|| "its screen shows the text among what was said to it".to_owned())
+        let is_new = stalled.shown_before == Some(false) && is_shown();
+        is_new.then(|| "its screen shows the text as a message in the conversation".to_owned())
     };
-    told.or_else(shown)
+    reported.or_else(shown)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::delivery::{NewDelivery, Source};
+    use patterm_store::clock::Clock;
     use patterm_store::state::StateDir;
 
-    /// What shows that `continue` was taken, where its conversation shows that word now.
+    /// The evidence that `continue` was accepted, if the conversation shows that word now.
     #[track_caller]
-    fn check(said_before: Option<bool>, turns_since: &[&str], expected: Option<&str>) {
+    fn check(shown_before: Option<bool>, turns_since: &[&str], expected: Option<&str>) {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::within(dir.path(), "k");
         state.ensure().unwrap();
-        let deliveries = crate::delivery::Deliveries::load(&state).unwrap();
+        let deliveries = crate::delivery::Deliveries::load(&state, Clock::system()).unwrap();
         let new = NewDelivery {
             to: ProcessId::new(1),
             source: Source::Timer { timer_id: "t1".into() },
@@ -179,15 +182,15 @@ mod tests {
             text: "continue".into(),
         };
         let id = deliveries.enqueue(new).unwrap();
-        let stalled = Delivery { said_before, ..deliveries.get(id).unwrap() };
+        let stalled = Delivery { shown_before, ..deliveries.get(id).unwrap() };
         let turns: Vec<_> = turns_since.iter().map(|&turn| turn.to_owned()).collect();
-        let evidence = seen_late(&stalled, &turns, || true);
+        let evidence = late_evidence(&stalled, &turns, || true);
         assert_eq!(evidence.is_some(), expected.is_some(), "{evidence:?}");
         assert!(evidence.unwrap_or_default().contains(expected.unwrap_or_default()));
     }
 
     #[test]
-    fn what_was_said_before_a_text_was_begun_does_not_show_that_it_was_taken() {
+    fn a_text_that_was_already_on_the_screen_is_not_evidence_of_acceptance() {
         check(Some(false), &[], Some("its screen shows"));
         check(Some(true), &[], None);
         check(None, &[], None);

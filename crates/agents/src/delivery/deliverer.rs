@@ -1,4 +1,4 @@
-//! Who puts texts in: one worker for each process with something waiting, one text at a time, in
+//! Types texts into processes: one worker per process with waiting texts, one text at a time, in
 //! the order they were queued.
 
 use std::collections::HashSet;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::evidence::is_left_of;
-use super::gate::{self, Before, Shut};
+use super::gate::{self, Closed, GateInput};
 use super::receipt::{Receipt, ReceiptState};
 use super::record::{Delivery, DeliveryStage, Pending};
 use super::store::Deliveries;
@@ -24,22 +24,23 @@ use patterm_panes::data_plane::{Keyboard, ProcessRun};
 use patterm_panes::process::ProcessId;
 use patterm_store::state::StateError;
 
-/// A gate is not tried more often than this while a screen changes.
-const GATE_PAUSE: Duration = Duration::from_millis(100);
+/// The shortest interval between two checks of a gate while a screen changes.
+const GATE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long the sender of a text waits for its receipt where the gate is open. Putting in takes about a
-/// second; where a CLI does not show what is expected of it, the receipt comes later and can be asked for.
-const SENDER_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the sender of a text waits for its receipt if the gate is open. Typing takes about a
+/// second; if a CLI does not react as expected, the receipt comes later and can be queried.
+const SENDER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the end of a server waits for texts that are being typed in: longer than it takes to paste one,
-/// to enter it, and to see that nothing came of it. Erasing it may take some seconds more.
-const FINISH_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a server that shuts down waits for texts that are being typed: longer than it takes to
+/// paste one, to submit it, and to see that nothing happened. Erasing it may take some seconds
+/// more.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How often a text is typed in anew of which nothing came to its process.
-const TRIES: usize = 3;
+/// How many times a text is typed if nothing of it reaches its process.
+const MAX_TRIES: usize = 3;
 
-/// How long after a server's start the prompt of an agent may take to be seen.
-const RESUME_PATIENCE: Duration = Duration::from_secs(10);
+/// How long after the server's start the prompt of an agent may take to become visible.
+const RESUME_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Types texts into processes.
 #[derive(Debug)]
@@ -50,7 +51,7 @@ pub struct Deliverer {
     pub(crate) conversations: Arc<Conversations>,
 }
 
-/// A process as a worker sees it.
+/// The process that a worker types into.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub(super) deliverer: Arc<Deliverer>,
@@ -61,7 +62,7 @@ pub struct Target {
 }
 
 impl Deliverer {
-    /// Puts in what waits, for as long as the server runs.
+    /// Types waiting texts, for as long as the server runs.
     pub async fn run(self: Arc<Self>) {
         let busy: Arc<Mutex<HashSet<ProcessId>>> = Arc::default();
         let mut verified = HashSet::new();
@@ -92,11 +93,11 @@ impl Deliverer {
         }
     }
 
-    /// The receipt of a text: at once where it waits at the gate, behind another or for a person, or is
-    /// done; else when it was typed in.
+    /// The receipt of a text: at once if it is done or waits at the gate, behind another text or for a
+    /// person; otherwise once it has been typed.
     pub async fn receipt(&self, id: u64) -> Receipt {
         let mut changes = self.deliveries.changes();
-        let gone = || Receipt::new(ReceiptState::Stalled, "nothing is known of it any more");
+        let gone = || Receipt::new(ReceiptState::Stalled, "the message is no longer on record");
         let settled = async {
             loop {
                 let Some(delivery) = self.deliveries.get(id) else { return gone() };
@@ -108,30 +109,31 @@ impl Deliverer {
                 }
             }
         };
-        match timeout(SENDER_PATIENCE, settled).await {
+        match timeout(SENDER_TIMEOUT, settled).await {
             Ok(receipt) => receipt,
             Err(_) => self.deliveries.get(id).map_or_else(gone, |delivery| delivery.receipt),
         }
     }
 
-    /// Waits, for a bounded time, until nothing is half typed in: the next server could not tell what
-    /// became of it.
+    /// Waits, for a bounded time, until no text is being typed: the next server could not tell what
+    /// happened to it.
     pub async fn finish(&self) {
         let mut changes = self.deliveries.changes();
         let finished =
             async { while self.deliveries.is_submitting() && changes.changed().await.is_ok() {} };
-        let _ = timeout(FINISH_PATIENCE, finished).await;
+        let _ = timeout(FINISH_TIMEOUT, finished).await;
     }
 
     async fn deliver_to(self: Arc<Self>, id: ProcessId, busy: Arc<Mutex<HashSet<ProcessId>>>) {
+        self.rebuilt(&id).await;
         loop {
             let mut changes = self.deliveries.changes();
             while let Some(delivery) = self.deliveries.next_for(&id) {
                 self.deliver(&delivery).await;
             }
-            if self.look_after(&id) {
+            if self.follow_up(&id) {
                 tokio::select! {
-                    () = self.until_something_changes(&id, None) => {}
+                    () = self.wait_for_change(&id, None) => {}
                     changed = changes.changed() => drop(changed),
                 }
                 continue;
@@ -144,45 +146,46 @@ impl Deliverer {
         }
     }
 
-    /// Finishes what an earlier server had begun, if the prompt still holds exactly that text: then
-    /// only Enter is missing. Otherwise what became of it is known only where it is seen.
+    /// Finishes a text that an earlier server began, if the prompt still contains exactly that text:
+    /// then only Enter is missing. Otherwise the result is known only if it is visible.
     async fn resume(self: &Arc<Self>, begun: &Delivery) {
-        let mut deadline = Instant::now() + RESUME_PATIENCE;
+        self.rebuilt(&begun.to).await;
+        let mut deadline = Instant::now() + RESUME_TIMEOUT;
         let mut left = None;
         let ending = loop {
             let target = self.target(&begun.to);
             let seen = target.as_ref().map(|target| target.snapshot());
             if let (Some(target), Some(snapshot)) = (&target, &seen) {
                 if let Some(why) = target.blocked(snapshot) {
-                    // However long a person takes to answer.
-                    deadline = Instant::now() + RESUME_PATIENCE;
-                    let why = format!("it waits for a person ({why})");
+                    // A person may take any time to answer.
+                    deadline = Instant::now() + RESUME_TIMEOUT;
+                    let why = format!("it is waiting for a person ({why})");
                     self.deliveries.explain(begun.id, Pending::Person, &why);
                 } else if snapshot.composer.is_some()
                     && self.activities.get(&begun.to).activity.state != ActivityState::Unknown
                 {
-                    if let Some(evidence) = target.was_taken(begun, snapshot) {
+                    if let Some(evidence) = target.late_acceptance(begun, snapshot) {
                         break Some(Receipt::new(ReceiptState::Delivered, evidence).into());
                     }
-                    let stands = snapshot.composer.clone();
-                    left = stands.filter(|stands| is_left_of(&begun.text, stands));
-                    break target.enter_what_stands(begun, snapshot).await;
+                    let in_prompt = snapshot.composer.clone();
+                    left = in_prompt.filter(|in_prompt| is_left_of(&begun.text, in_prompt));
+                    break target.submit_what_is_left(begun, snapshot).await;
                 }
             }
             if Instant::now() >= deadline {
                 break None;
             }
-            tokio::time::sleep(GATE_PAUSE).await;
+            tokio::time::sleep(GATE_INTERVAL).await;
         };
         let unknown = || Receipt::new(ReceiptState::Stalled, super::store::HALF_WRITTEN).into();
         let mut ending = ending.unwrap_or_else(unknown);
         ending.left = left;
         self.deliveries.finish(begun.id, ending);
-        // It may rest and print nothing more.
+        // It may be idle and print nothing more.
         self.activities.signals(&begun.to).notify();
     }
 
-    /// Waits for the gate and puts one text in.
+    /// Waits for the gate and types one text.
     async fn deliver(self: &Arc<Self>, delivery: &Delivery) {
         let mut tries = 0;
         loop {
@@ -194,8 +197,8 @@ impl Deliverer {
             {
                 return;
             }
-            self.look_after(&delivery.to);
-            let shut = match self.target(&delivery.to) {
+            self.follow_up(&delivery.to);
+            let closed = match self.target(&delivery.to) {
                 Some(target) => match target.open() {
                     Ok(keyboard) => match target.begin(delivery) {
                         Ok(Some(begun)) => {
@@ -209,42 +212,44 @@ impl Deliverer {
                             continue;
                         }
                         Ok(None) => return,
-                        // Nothing is typed that is not written down first.
-                        Err(error) => Shut::new(format!("it cannot be written down: {error}")),
+                        // Nothing is typed before it is recorded on disk.
+                        Err(error) => {
+                            Closed::new(format!("it cannot be recorded on disk: {error}"))
+                        }
                     },
-                    Err(shut) => shut,
+                    Err(closed) => closed,
                 },
-                None => Shut::new("the process does not run"),
+                None => Closed::new("the process is not running"),
             };
-            self.deliveries.explain(delivery.id, Pending::Gate, &shut.why);
-            self.until_something_changes(&delivery.to, shut.again).await;
+            self.deliveries.explain(delivery.id, Pending::Gate, &closed.why);
+            self.wait_for_change(&delivery.to, closed.again).await;
         }
     }
 
-    /// Notes how putting in ended; `false` if it is to be tried again.
+    /// Records how an attempt ended; `false` if the text is to be tried again.
     fn conclude(&self, begun: &Delivery, outcome: SubmitOutcome, tries: usize) -> bool {
         match outcome {
             SubmitOutcome::Over(ending) => {
                 self.deliveries.finish(begun.id, ending);
                 true
             }
-            SubmitOutcome::Again(why) if tries < TRIES => {
+            SubmitOutcome::Again(why) if tries < MAX_TRIES => {
                 self.deliveries.put_back(begun.id, &why);
                 false
             }
             SubmitOutcome::Again(why) => {
-                let why = format!("tried {tries} times; the last time: {why}");
+                let why = format!("tried {tries} times; last result: {why}");
                 self.deliveries.finish(begun.id, Receipt::new(ReceiptState::Stalled, why));
                 true
             }
         }
     }
 
-    /// The process, if it runs.
+    /// The process, if it is running.
     pub fn target(self: &Arc<Self>, id: &ProcessId) -> Option<Target> {
         let run = self.panes.run_of(id).filter(|run| !run.watch().borrow().is_over())?;
         let signals = self.activities.signals(id);
-        // Without its observer nobody knows what it shows.
+        // Without its observer there is no evidence of its state.
         let preset = signals.preset();
         let process = self.panes.processes.get(id)?;
         (process.agent.is_none() || preset.is_some()).then(|| Target {
@@ -255,7 +260,14 @@ impl Deliverer {
         })
     }
 
-    async fn until_something_changes(&self, id: &ProcessId, again: Option<Duration>) {
+    /// Waits until the screen of a process that an earlier server left is complete. It is rebuilt next.
+    async fn rebuilt(&self, id: &ProcessId) {
+        if let Some(run) = self.panes.run_of(id) {
+            self.panes.data_plane.rebuilt(&run).await;
+        }
+    }
+
+    async fn wait_for_change(&self, id: &ProcessId, again: Option<Duration>) {
         let mut status = self.activities.watch(id);
         let mut changes = self.deliveries.changes();
         let run = self.panes.run_of(id).filter(|run| !run.watch().borrow().is_over());
@@ -266,17 +278,17 @@ impl Deliverer {
                 None => drop(changes.changed().await),
             }
         };
-        tokio::time::sleep(GATE_PAUSE).await;
+        tokio::time::sleep(GATE_INTERVAL).await;
         tokio::select! {
             changed = status.changed() => drop(changed),
             () = printed => {}
-            () = tokio::time::sleep(again.unwrap_or(LOOK_ANYWAY)) => {}
+            () = tokio::time::sleep(again.unwrap_or(RECHECK_INTERVAL)) => {}
         }
     }
 }
 
-/// What changed before anybody waited for it is seen by then.
-const LOOK_ANYWAY: Duration = Duration::from_secs(5);
+/// A change that happened before the wait began is noticed after this time.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Target {
     pub(super) fn snapshot(&self) -> ScreenSnapshot {
@@ -287,39 +299,43 @@ impl Target {
         snapshot
     }
 
-    /// Notes that a text is about to be typed in.
+    /// Records that a text is about to be typed.
     fn begin(&self, delivery: &Delivery) -> Result<Option<Delivery>, StateError> {
-        let is_said = self.says_already(&delivery.text);
-        self.deliverer.deliveries.begin(delivery.id, is_said)
+        let is_shown = self.already_shows_message(&delivery.text);
+        self.deliverer.deliveries.begin(delivery.id, is_shown)
     }
 
-    /// The keyboard, if a text may be typed in. What is typed after the second look waits until it is
-    /// given back.
-    fn open(&self) -> Result<Keyboard, Shut> {
+    /// The keyboard, if a text may be typed. Other input after the second check waits until the
+    /// keyboard is released.
+    fn open(&self) -> Result<Keyboard, Closed> {
         self.gate()?;
         let keyboard = self.deliverer.panes.data_plane.reserve(&self.run);
-        let taken = || Shut::for_now("another writer has its keyboard", GATE_PAUSE);
-        let keyboard = keyboard.ok_or_else(taken)?;
+        let in_use = || Closed::for_now("another writer has its keyboard", GATE_INTERVAL);
+        let keyboard = keyboard.ok_or_else(in_use)?;
         self.gate()?;
         Ok(keyboard)
     }
 
-    fn gate(&self) -> Result<(), Shut> {
+    fn gate(&self) -> Result<(), Closed> {
+        // A CLI that is asked to exit cancels its turn, looks idle and would lose the text.
+        if self.run.is_stopping() {
+            return Err(Closed::new("it is being stopped"));
+        }
         let now = Instant::now();
         let snapshot = self.snapshot();
         let mut status = self.deliverer.activities.get(&self.run.id);
-        // A dialog that asks what to do at a limit is one.
+        // A dialog that asks what to do at a limit counts as a dialog.
         if let Some(asks) = self.asks(&snapshot) {
             status.activity = asks;
         }
         let shows_its_prompt = self.preset.as_ref().is_some_and(|preset| preset.composer.is_some());
         let is_ready = shows_its_prompt || self.signals.rests();
         if is_ready && awaits_instructions(&status.activity) {
-            // They would wait for themselves.
+            // The first instructions would wait for themselves.
             status.activity.state = ActivityState::Idle;
         }
         let typing = self.run.typing();
-        let before = Before {
+        let input = GateInput {
             snapshot: &snapshot,
             status: &status,
             ready: self.signals.prompt_seen().map(|seen| now - seen),
@@ -327,21 +343,22 @@ impl Target {
             written: typing.written.map(|written| now - written),
             draft: typing.draft,
             blanks: typing.holds_blanks(),
-            own: self.left_standing(&snapshot).map(|(own, _)| own.id),
+            own: self.left_in_prompt(&snapshot).map(|(own, _)| own.id),
             in_turn: self.preset.as_ref().is_some_and(|preset| works_now(preset, &snapshot)),
         };
         match &self.preset {
-            // A CLI that is about to take its first turn may change all it shows, and lose what is
-            // typed in meanwhile.
+            // A CLI that is about to begin its first turn may redraw everything, and lose text that
+            // is typed at that moment.
             Some(_) if self.deliverer.deliveries.first_prompt_is_given(&self.run.id) => {
-                Err(Shut::new("its first instructions are not taken yet"))
+                Err(Closed::new("it has not accepted its first instructions yet"))
             }
-            Some(preset) => gate::agent(preset, before),
-            None => gate::program(before),
+            Some(preset) => gate::agent(preset, input),
+            None => gate::program(input),
         }
     }
 
-    /// Whether it waits for a person now, by its screen as it is and not as it was last observed.
+    /// Why it is waiting for a person now, if it is, judged by its current screen and not only by the
+    /// last observation.
     pub(super) fn blocked(&self, snapshot: &ScreenSnapshot) -> Option<String> {
         let status = self.deliverer.activities.get(&self.run.id);
         let observed =
@@ -350,7 +367,7 @@ impl Target {
         self.asks(snapshot).or(observed).map(|activity| activity.reason)
     }
 
-    /// What its screen asks a person.
+    /// The dialog on its screen, if there is one.
     pub(super) fn asks(&self, snapshot: &ScreenSnapshot) -> Option<Activity> {
         asks_now(self.preset.as_ref()?, snapshot)
     }

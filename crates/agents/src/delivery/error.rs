@@ -1,4 +1,4 @@
-//! Why a text is not taken.
+//! Why a text is rejected.
 
 use patterm_panes::process::ProcessId;
 use patterm_store::state::StateError;
@@ -9,12 +9,14 @@ use super::long_texts::TEXT_BYTES;
 /// Why a text could not be queued.
 #[derive(Debug, Error)]
 pub enum DeliveryError {
-    /// Too many wait already.
-    #[error("{waiting} texts wait for {to} already; it must take some first")]
+    /// Too many texts are waiting.
+    #[error(
+        "{waiting} texts, the maximum, are already waiting for {to}; try again when some have been delivered"
+    )]
     Full {
-        /// How many wait.
+        /// How many are waiting.
         waiting: usize,
-        /// Whom they are for.
+        /// The process they are for.
         to: ProcessId,
     },
     /// It could not be written.
@@ -26,9 +28,11 @@ pub enum DeliveryError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TextError {
     /// It is too long.
-    #[error("has {0} bytes, and at most {TEXT_BYTES} are taken; put it into a file and name that")]
+    #[error(
+        "has {0} bytes, and the limit is {TEXT_BYTES}; put it into a file and send the file's name"
+    )]
     TooLong(usize),
-    /// It has no words.
-    #[error("says nothing")]
+    /// It is empty.
+    #[error("is empty")]
     Empty,
 }

@@ -1,52 +1,52 @@
-//! The gate before an agent's prompt: nothing is typed in while a person is asked something, while
-//! the CLI starts, into a draft, or between a person's keys.
+//! The gate in front of an agent's prompt: nothing is typed into a dialog, into a draft, while the
+//! CLI starts, or between a person's keys.
 
 use std::time::Duration;
 
 use crate::activity::{ActivityState, ActivityStatus, ScreenSnapshot};
 use crate::presets::Preset;
 
-/// A person who typed so lately goes on typing.
-const HAND_PAUSE: Duration = Duration::from_secs(2);
+/// A person who typed within this time is expected to continue.
+const PERSON_PAUSE: Duration = Duration::from_secs(2);
 
-/// And what others type may be half-way: a prompt does not show it at once.
+/// The same for other writers, whose input may be incomplete: a prompt does not show it at once.
 const WRITE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Characters of a draft that a receipt shows.
+/// How many characters of a draft a receipt shows.
 const DRAFT_CHARS: usize = 40;
 
-/// Why nothing is typed in where the prompt itself cannot be read.
-const DRAFT: &str = "something was typed into it and not entered yet";
+/// Why nothing is typed if the prompt itself cannot be read.
+const DRAFT: &str = "something was typed into it and not submitted yet";
 
-/// What the gate looks at.
+/// What the gate decides from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Before<'a> {
+pub(super) struct GateInput<'a> {
     pub(super) snapshot: &'a ScreenSnapshot,
     pub(super) status: &'a ActivityStatus,
-    /// How long its prompt has been seen.
+    /// How long its prompt has been visible.
     pub(super) ready: Option<Duration>,
     /// How long ago a person typed.
     pub(super) typed: Option<Duration>,
-    /// How long ago anything was typed that was not a text of patterm's.
+    /// How long ago something other than a delivery was typed.
     pub(super) written: Option<Duration>,
-    /// Something was typed and not entered.
+    /// Something was typed and not submitted.
     pub(super) draft: bool,
-    /// And it is nothing but blanks, which a prompt does not show.
+    /// It consists only of whitespace, which a prompt does not show.
     pub(super) blanks: bool,
-    /// The text of patterm's own that was left in the prompt, by its number.
+    /// The number of the delivery that was left in the prompt.
     pub(super) own: Option<u64>,
-    /// Its screen shows that a turn goes on, whatever else is said of it.
+    /// Its screen shows a turn in progress, whatever its activity is.
     pub(super) in_turn: bool,
 }
 
-/// Why nothing is typed in now, and when that may change by itself.
+/// Why nothing may be typed now, and when that may change by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Shut {
+pub(super) struct Closed {
     pub(super) why: String,
     pub(super) again: Option<Duration>,
 }
 
-impl Shut {
+impl Closed {
     pub(super) fn new(why: impl Into<String>) -> Self {
         Self { why: why.into(), again: None }
     }
@@ -56,91 +56,91 @@ impl Shut {
     }
 }
 
-/// Whether a turn may be put into an agent.
-pub(super) fn agent(preset: &Preset, before: Before<'_>) -> Result<(), Shut> {
-    let activity = &before.status.activity;
+/// Whether a turn may be typed into an agent.
+pub(super) fn agent(preset: &Preset, input: GateInput<'_>) -> Result<(), Closed> {
+    let activity = &input.status.activity;
     if activity.state == ActivityState::Blocked {
-        return Err(Shut::new(format!("it waits for a person ({})", activity.reason)));
+        return Err(Closed::new(format!("it is waiting for a person ({})", activity.reason)));
     }
-    typing(before)?;
-    if preset.input.wants_bracketed_paste && !before.snapshot.bracketed_paste {
-        return Err(Shut::new("it is not ready for input yet"));
+    typing(input)?;
+    if preset.input.wants_bracketed_paste && !input.snapshot.bracketed_paste {
+        return Err(Closed::new("it is not ready for input yet"));
     }
-    match (&preset.composer, &before.snapshot.composer) {
-        (Some(_), None) => return Err(Shut::new("its prompt is not visible")),
+    match (&preset.composer, &input.snapshot.composer) {
+        (Some(_), None) => return Err(Closed::new("its prompt is not visible")),
         (Some(_), Some(draft)) if !draft.is_empty() => {
-            return Err(Shut::new(match before.own {
-                Some(number) => left_standing(number, draft),
-                None => format!("a draft stands in its prompt: `{}`", beginning(draft)),
+            return Err(Closed::new(match input.own {
+                Some(number) => left_in_prompt(number, draft),
+                None => format!("its prompt contains a draft: `{}`", beginning(draft)),
             }));
         }
-        (Some(_), Some(_)) if before.blanks => {
-            return Err(Shut::new("a draft of blanks stands in its prompt"));
+        (Some(_), Some(_)) if input.blanks => {
+            return Err(Closed::new("its prompt contains a draft of only whitespace"));
         }
-        (None, _) if before.draft => return Err(Shut::new(DRAFT)),
+        (None, _) if input.draft => return Err(Closed::new(DRAFT)),
         (None, _) if activity.state == ActivityState::Unknown => {
-            return Err(Shut::new("nothing tells whether it is ready"));
+            return Err(Closed::new("there is no sign that it is ready"));
         }
         _ => {}
     }
-    if let Some(left) = left_of(WRITE_PAUSE, before.written) {
-        return Err(Shut::for_now("something was just typed into it", left));
+    if let Some(left) = left_of(WRITE_PAUSE, input.written) {
+        return Err(Closed::for_now("something was just typed into it", left));
     }
-    let ready = before.ready.unwrap_or_default();
+    let ready = input.ready.unwrap_or_default();
     if preset.composer.is_some() && ready < preset.input.warm_up_ms {
-        return Err(Shut::for_now("it has only just started", preset.input.warm_up_ms - ready));
+        return Err(Closed::for_now("it has only just started", preset.input.warm_up_ms - ready));
     }
-    let does = match activity.state {
+    let doing = match activity.state {
         ActivityState::Working => "working",
-        // Some wait for the end of a limit within their turn.
-        ActivityState::Limited if before.in_turn => "limited in the middle of a turn",
+        // Some CLIs wait for the end of a limit within their turn.
+        ActivityState::Limited if input.in_turn => "limited in the middle of a turn",
         _ => return Ok(()),
     };
     match preset.input.while_working {
         true => Ok(()),
         false => {
             let why =
-                format!("it is {does} ({}) and takes messages only when idle", activity.reason);
-            Err(Shut::new(why))
+                format!("it is {doing} ({}) and accepts messages only when idle", activity.reason);
+            Err(Closed::new(why))
         }
     }
 }
 
-/// What is said of a text that was typed in and not entered.
-pub(super) fn left_standing(number: u64, stands: &str) -> String {
+/// The reason for a text that was typed and not submitted.
+pub(super) fn left_in_prompt(number: u64, in_prompt: &str) -> String {
     format!(
-        "{} stands in its prompt: `{}`; press Enter there to send it, or empty the prompt",
+        "{} is in its prompt: `{}`; press Enter there to send it, or empty the prompt",
         left_message(number),
-        beginning(stands)
+        beginning(in_prompt)
     )
 }
 
-/// How that begins.
+/// The beginning of that reason.
 pub(super) fn left_message(number: u64) -> String {
-    format!("message {number}, which patterm typed and could not enter,")
+    format!("message {number}, which patterm typed and could not submit,")
 }
 
 fn beginning(text: &str) -> String {
     text.chars().take(DRAFT_CHARS).collect()
 }
 
-/// Whether a text may be typed into something that is no agent.
-pub(super) fn program(before: Before<'_>) -> Result<(), Shut> {
-    typing(before)?;
-    match before.draft {
-        true => Err(Shut::new(DRAFT)),
+/// Whether a text may be typed into a process that is not an agent.
+pub(super) fn program(input: GateInput<'_>) -> Result<(), Closed> {
+    typing(input)?;
+    match input.draft {
+        true => Err(Closed::new(DRAFT)),
         false => Ok(()),
     }
 }
 
-fn typing(before: Before<'_>) -> Result<(), Shut> {
-    match left_of(HAND_PAUSE, before.typed) {
-        Some(left) => Err(Shut::for_now("a person is typing into it", left)),
+fn typing(input: GateInput<'_>) -> Result<(), Closed> {
+    match left_of(PERSON_PAUSE, input.typed) {
+        Some(left) => Err(Closed::for_now("a person is typing into it", left)),
         None => Ok(()),
     }
 }
 
-/// What is left of a pause that began so long ago.
+/// The rest of a pause that began `ago`.
 fn left_of(pause: Duration, ago: Option<Duration>) -> Option<Duration> {
     ago.and_then(|ago| pause.checked_sub(ago)).filter(|left| !left.is_zero())
 }
@@ -151,10 +151,10 @@ mod tests {
     use crate::activity::Activity;
     use crate::presets::Catalogue;
 
-    /// A prompt that is empty, of an agent at rest, at which nothing was typed.
-    fn open<'a>(snapshot: &'a ScreenSnapshot, status: &'a ActivityStatus) -> Before<'a> {
+    /// The empty prompt of an idle agent into which nothing was typed.
+    fn open<'a>(snapshot: &'a ScreenSnapshot, status: &'a ActivityStatus) -> GateInput<'a> {
         let ready = Some(Duration::from_secs(60));
-        Before {
+        GateInput {
             snapshot,
             status,
             ready,
@@ -171,7 +171,7 @@ mod tests {
     fn check(
         state: ActivityState,
         composer: Option<&str>,
-        change: impl FnOnce(&mut Before<'_>),
+        change: impl FnOnce(&mut GateInput<'_>),
         expected: Option<&str>,
     ) {
         let catalogue = Catalogue::read(None);
@@ -184,24 +184,24 @@ mod tests {
         };
         let status =
             ActivityStatus { activity: Activity::new(state, "seen"), ..ActivityStatus::default() };
-        let mut before = open(&snapshot, &status);
-        change(&mut before);
-        match (agent(&preset, before), expected) {
+        let mut input = open(&snapshot, &status);
+        change(&mut input);
+        match (agent(&preset, input), expected) {
             (Ok(()), None) => {}
-            (Err(shut), Some(why)) => assert!(shut.why.contains(why), "{shut:?}"),
+            (Err(closed), Some(why)) => assert!(closed.why.contains(why), "{closed:?}"),
             (found, expected) => panic!("{found:?} instead of {expected:?}"),
         }
     }
 
-    fn typed(ms: u64) -> impl FnOnce(&mut Before<'_>) {
-        move |before| before.typed = Some(Duration::from_millis(ms))
+    fn typed(ms: u64) -> impl FnOnce(&mut GateInput<'_>) {
+        move |input| input.typed = Some(Duration::from_millis(ms))
     }
 
     #[test]
-    fn nothing_is_put_into_dialogs_drafts_and_between_keys() {
+    fn nothing_is_typed_into_dialogs_or_drafts_or_between_a_persons_keys() {
         check(ActivityState::Idle, Some(""), |_| {}, None);
         check(ActivityState::Idle, Some(""), typed(5_000), None);
-        check(ActivityState::Blocked, Some(""), |_| {}, Some("waits for a person"));
+        check(ActivityState::Blocked, Some(""), |_| {}, Some("is waiting for a person"));
         check(ActivityState::Idle, None, |_| {}, Some("not visible"));
         check(ActivityState::Idle, Some("half a thou"), |_| {}, Some("`half a thou`"));
         check(ActivityState::Idle, Some(""), typed(100), Some("a person is typing"));
@@ -209,20 +209,20 @@ mod tests {
             ActivityState::Working,
             Some(""),
             |_| {},
-            Some("it is working (seen) and takes messages only when idle"),
+            Some("it is working (seen) and accepts messages only when idle"),
         );
         check(ActivityState::Unknown, Some(""), |_| {}, None);
     }
 
     #[test]
-    fn nothing_is_put_behind_blanks_or_right_behind_what_another_typed() {
+    fn nothing_is_typed_after_blanks_or_right_after_another_writer() {
         check(
             ActivityState::Idle,
             Some(""),
-            |before| before.blanks = true,
-            Some("a draft of blanks"),
+            |input| input.blanks = true,
+            Some("a draft of only whitespace"),
         );
-        let written = |ms| move |before: &mut Before<'_>| before.written = Some(ms);
+        let written = |ms| move |input: &mut GateInput<'_>| input.written = Some(ms);
         let just = written(Duration::from_millis(900));
         check(ActivityState::Idle, Some(""), just, Some("just typed"));
         check(ActivityState::Idle, Some(""), written(Duration::from_secs(1)), None);
@@ -230,9 +230,9 @@ mod tests {
 
     /// opencode waits for the end of a limit within its turn; claude, codex and gemini end the turn.
     #[test]
-    fn at_a_limit_a_text_waits_only_for_the_end_of_a_turn() {
+    fn at_a_limit_a_text_waits_only_during_a_turn() {
         check(ActivityState::Limited, Some(""), |_| {}, None);
-        let in_turn = |before: &mut Before<'_>| before.in_turn = true;
+        let in_turn = |input: &mut GateInput<'_>| input.in_turn = true;
         check(
             ActivityState::Limited,
             Some(""),
@@ -243,8 +243,8 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_behind_a_text_of_patterms_own_says_so() {
-        let own = |before: &mut Before<'_>| before.own = Some(7);
+    fn a_delivery_left_in_the_prompt_is_named() {
+        let own = |input: &mut GateInput<'_>| input.own = Some(7);
         check(
             ActivityState::Idle,
             Some("[external] see"),

@@ -1,5 +1,5 @@
-//! Texts that are too long to be typed: they become files of the project, and the turn points to
-//! them.
+//! Texts that are too long to be typed: they are written to files in the project, and the prompt
+//! refers to them.
 
 use std::path::{Path, PathBuf};
 
@@ -7,24 +7,23 @@ use super::error::TextError;
 use patterm_panes::process::ProcessId;
 use patterm_store::state::{self, StateError};
 
-/// The longest text that is given as it is. One argument of a program may hold 128 KiB, and CLIs
-/// were seen to take pastes of 20 kB whole.
+/// The longest text that is typed or passed as an argument. One argument of a program may have 128
+/// KiB, and CLIs were seen to accept pastes of 20 kB.
 pub(crate) const PROMPT_BYTES: usize = 32 << 10;
 
 /// The longest text at all: more than any model reads.
 pub const TEXT_BYTES: usize = 4 << 20;
 
-/// The folder in the project, beside its own files and outside its history. Agents may read there
-/// without asking.
+/// The folder for them in the project, ignored by git. Agents may read there without asking.
 const FOLDER: &str = ".patterm";
 
-/// Texts to be given to an agent hold no control characters but tabs and line ends.
+/// Removes control characters except tabs and line feeds, for a text that is given to an agent.
 pub fn clean(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     text.chars().filter(|letter| !letter.is_control() || matches!(letter, '\n' | '\t')).collect()
 }
 
-/// The text without control characters, unless it is too long or empty.
+/// The text without control characters; fails if it is too long or empty.
 pub fn check(text: &str) -> Result<String, TextError> {
     if text.len() > TEXT_BYTES {
         return Err(TextError::TooLong(text.len()));
@@ -36,7 +35,7 @@ pub fn check(text: &str) -> Result<String, TextError> {
     }
 }
 
-/// The text as a turn: itself, or where it is too long, a file and the words that point to it.
+/// The text as a prompt: itself, or if it is too long, a reference to a file that contains it.
 pub(crate) fn as_prompt(root: &Path, to: &ProcessId, text: &str) -> Result<String, StateError> {
     if text.len() <= PROMPT_BYTES {
         return Ok(text.to_owned());
@@ -53,14 +52,14 @@ pub(crate) fn as_prompt(root: &Path, to: &ProcessId, text: &str) -> Result<Strin
     state::write_whole(&path, text.as_bytes()).map_err(state::failed("write", &path))?;
     let begin: String = text.chars().take_while(|letter| *letter != '\n').take(200).collect();
     Ok(format!(
-        "{begin}\n\n(This text has {} bytes, too long for a prompt. All of it is in the file \
+        "{begin}\n\n(This text has {} bytes, which is too long for a prompt. The complete text is in the file \
              {}: read that file to its end first, then do what it says.)",
         text.len(),
         path.display()
     ))
 }
 
-/// Removes the files for a process that is gone.
+/// Removes the files for a closed process.
 pub(crate) fn remove(root: &Path, to: &ProcessId) {
     let folder = folder_of(root);
     let begin = format!("{to}-");
@@ -84,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_lose_control_characters_and_nothing_else() {
+    fn only_control_characters_are_removed_from_texts() {
         assert_eq!(clean("a\r\nb\rc\td\x1b[201~\x07é\u{9b}"), "a\nb\nc\td[201~é");
         assert_eq!(check(" \n\x01"), Err(TextError::Empty));
         let long = TEXT_BYTES + 1;

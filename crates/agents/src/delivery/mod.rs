@@ -1,6 +1,6 @@
-//! Texts on their way into processes: messages, timers' bodies, first prompts. They are kept until
-//! they are seen to be taken. A text is written a second time only where nothing of the first time
-//! came to its process or is left there.
+//! Deliveries: messages, timers' texts and first prompts on their way into processes. They are kept
+//! until it is verified that they were accepted. A text is written a second time only if nothing of
+//! the first attempt reached its process or is left there.
 
 mod aftercare;
 mod deliverer;
@@ -13,6 +13,7 @@ mod receipt;
 mod record;
 mod store;
 mod submit;
+mod texts;
 
 pub use deliverer::{Deliverer, Target};
 pub use error::{DeliveryError, TextError};

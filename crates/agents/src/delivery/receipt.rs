@@ -1,26 +1,26 @@
-//! What became of a text that was to be put into a process.
+//! What is known about a delivery.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How far it came.
+/// The state of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReceiptState {
-    /// It was seen to be taken.
+    /// It was verified that the process accepted it.
     Delivered,
-    /// It waits, and will be typed in.
+    /// It is waiting and will be typed.
     Queued,
-    /// It was begun or given up, and nobody will try again.
+    /// Typing began without a confirmed result, or was given up; it will not be tried again.
     Stalled,
 }
 
-/// How far it came, and how that is known.
+/// The state of a delivery, with its evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Receipt {
     /// `delivered`, `queued` or `stalled`.
     pub state: ReceiptState,
-    /// What that is concluded from.
+    /// The evidence for it.
     pub evidence: String,
 }
 

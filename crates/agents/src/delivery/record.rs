@@ -1,4 +1,4 @@
-//! What is kept of a text on its way into a process.
+//! The record of a delivery.
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -6,43 +6,46 @@ use tokio::time::Instant;
 use super::receipt::{Receipt, ReceiptState};
 use patterm_panes::process::ProcessId;
 
-/// Characters of a text that lists show.
+/// How many characters of a text lists show.
 const EXCERPT_CHARS: usize = 80;
 
 /// The evidence of a receipt while the text is being typed.
 pub(super) const SUBMITTING: &str = "it is being typed";
 
-/// Whose words they are.
+/// Where a text comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Source {
     /// The instructions that an agent was started with.
     FirstPrompt {
-        /// Who started it; `None` outside the project.
+        /// The process that started it; `None` for a person or an external program.
         from: Option<ProcessId>,
+        /// The tag of a sender that is not a process, such as `human`. Prompts stored by 0.1 have none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tag: Option<String>,
     },
     /// A message.
     Message {
-        /// The agent that sent it; `None` for a person or a program outside.
+        /// The agent that sent it; `None` for a person or an external program.
         from: Option<ProcessId>,
-        /// The tag it carries, like `orchestrator` or `sub-agent:NAME`.
+        /// The tag it carries, such as `orchestrator` or `sub-agent:NAME`.
         tag: String,
     },
     /// A timer that fired.
     Timer {
-        /// Which.
+        /// The timer's id.
         timer_id: String,
     },
 }
 
-/// How far a delivery is.
+/// The stage of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryStage {
-    /// Nothing of it was written yet.
+    /// Nothing of it has been written.
     Waiting,
-    /// Writing has begun. It is written again only where the server that began it saw that nothing of
-    /// it came to its process: then it waits as before.
+    /// Writing has begun. It is written again only if the server that began it saw that nothing of
+    /// it reached its process: then it returns to `Waiting`.
     Begun,
     /// Delivered or stalled.
     Done,
@@ -54,11 +57,11 @@ pub enum Pending {
     /// It was queued, and no worker has tried it yet.
     #[default]
     Worker,
-    /// The gate is closed, or other texts are before it.
+    /// The gate is closed, or other texts are ahead of it.
     Gate,
     /// It is being typed.
     Typing,
-    /// Typing has begun, and a dialog waits for a person.
+    /// Typing has begun, and a dialog is waiting for a person.
     Person,
 }
 
@@ -66,7 +69,7 @@ pub enum Pending {
 #[derive(Debug)]
 pub struct Ending {
     pub receipt: Receipt,
-    /// What of it stands in the prompt.
+    /// What is left of it in the prompt.
     pub left: Option<String>,
     /// See [`Delivery::unread`].
     pub unread: bool,
@@ -78,70 +81,70 @@ impl From<Receipt> for Ending {
     }
 }
 
-/// A text to be put into a process.
+/// A text to be typed into a process.
 #[derive(Debug, Clone)]
 pub struct NewDelivery {
-    /// Whom it is for.
+    /// The process it is for.
     pub to: ProcessId,
-    /// Who sends it.
+    /// Its sender.
     pub source: Source,
-    /// Handed in a second time under the same key, it is the same delivery: whoever hands in may die
-    /// before noting that it did.
+    /// A text with the same key is queued only once: its sender may die before recording that it
+    /// sent it.
     pub key: Option<String>,
-    /// The whole text, tags included.
+    /// The whole text, including tags.
     pub text: String,
 }
 
-/// A delivery as it is kept.
+/// A delivery as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     /// Its number.
     pub id: u64,
-    /// Whom it is for.
+    /// The process it is for.
     pub to: ProcessId,
-    /// Who sends it.
+    /// Its sender.
     pub source: Source,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    /// Names the text: one with the same key is queued only once.
+    /// See [`NewDelivery::key`].
     pub key: Option<String>,
-    /// The text, until it is done; of the last ones that stalled, for as long as it may still be
-    /// seen that they were taken.
+    /// The text, until it is done. The last stalled deliveries keep it for as long as it may turn
+    /// out that they were accepted after all.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// What the prompt showed of it when it was left there, not entered.
+    /// What the prompt showed of it when it was left there without being submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
-    /// When this server began to write it; `None` for one that an earlier server began.
+    /// When this server began to write it; `None` if an earlier server began.
     #[serde(skip)]
     pub begun_at: Option<Instant>,
-    /// Whether the conversation showed the same text when writing began: then it says nothing of this
-    /// one. `None` where that is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub said_before: Option<bool>,
-    /// The agent was in a turn when its CLI accepted the text, and has not been seen to rest since: the text may
-    /// still be in the CLI's own queue, which ends with the CLI.
+    /// Whether the conversation already showed the same text when writing began: then the screen
+    /// does not prove that this one was accepted. `None` if that is not known.
+    #[serde(default, rename = "said_before", skip_serializing_if = "Option::is_none")]
+    pub shown_before: Option<bool>,
+    /// The agent was in a turn when its CLI accepted the text, and has not been idle since: the
+    /// text may still be in the CLI's own queue, which ends with the CLI.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unread: bool,
-    /// A person was called to it.
+    /// Attention was requested for it.
     #[serde(skip)]
     pub called: bool,
-    /// Its beginning, for lists.
+    /// The beginning of the text, for lists.
     pub excerpt: String,
-    /// How long it is.
+    /// The length of the text.
     pub bytes: usize,
     /// When it was queued, in milliseconds since 1970.
     pub at: u64,
-    /// How far it is.
+    /// Its stage.
     pub stage: DeliveryStage,
     /// What it is waiting for.
     #[serde(skip)]
     pub pending: Pending,
-    /// What its sender is told.
+    /// The receipt that its sender gets.
     pub receipt: Receipt,
 }
 
 impl Delivery {
-    /// It is being typed, and no dialog waits for a person.
+    /// It is being typed, and no dialog is waiting for a person.
     pub(crate) fn is_being_typed(&self) -> bool {
         self.stage == DeliveryStage::Begun && self.pending == Pending::Typing
     }
@@ -152,13 +155,13 @@ impl Delivery {
         is_new || self.is_being_typed()
     }
 
-    /// It stalled, and may yet be seen to have been taken.
+    /// It stalled, and it may still turn out that it was accepted.
     pub(crate) fn is_watched(&self) -> bool {
         let is_stalled = self.receipt.state == ReceiptState::Stalled;
         self.stage == DeliveryStage::Done && is_stalled && !self.text.is_empty()
     }
 
-    /// What is known of its text: all of it, or its beginning.
+    /// The part of its text that is still stored: all of it, or its beginning.
     pub(super) fn known_text(&self) -> &str {
         match self.text.is_empty() {
             true => self.excerpt.trim_end_matches('…'),

@@ -1,4 +1,4 @@
-//! All deliveries of a project: what waits, what was begun, and what became of the last ones.
+//! All deliveries of a project: waiting, begun, and the last ones that are done.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -9,13 +9,14 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::error::DeliveryError;
-use super::evidence::has_words_of;
+use super::evidence::contains_text;
 use super::receipt::{Receipt, ReceiptState};
 use super::record::{
     Delivery, DeliveryStage, Ending, NewDelivery, Pending, SUBMITTING, Source, excerpt,
 };
+use super::texts::Texts;
 use patterm_panes::process::ProcessId;
-use patterm_store::clock::now_ms;
+use patterm_store::clock::Clock;
 use patterm_store::state::{self, StateDir, StateError};
 
 const FILE: &str = "deliveries.json";
@@ -24,27 +25,27 @@ const VERSION: u32 = 1;
 /// The evidence of a receipt before a worker has tried the text.
 const ENQUEUED: &str = "it was queued";
 
-/// What is said of a text that a server had begun to write when it ended.
+/// The evidence for a text that a server was typing when it stopped.
 pub(super) const HALF_WRITTEN: &str = "the server stopped while typing it; it may or may not have \
     arrived";
 
-/// What is said of a text that a CLI had accepted into its own queue when it ended.
+/// The evidence for a text that was in a CLI's own queue when the CLI ended.
 const QUEUE_ENDED: &str = "its CLI accepted it during a turn and ended before that turn was over; send it \
-    again if the conversation does not have it";
+    again if the conversation does not contain it";
 
-/// What is said of one that a CLI put back into its prompt.
+/// The evidence for a text that a CLI put back into its prompt.
 const GIVEN_BACK: &str = "its CLI accepted it during a turn, which was interrupted, and put it back into its \
-    prompt, not entered";
+    prompt without submitting it";
 
-/// Texts that may wait for one process: more than an agent will ever read in a row.
-const WAITING: usize = 100;
+/// How many texts may wait for one process: more than an agent will ever read in a row.
+const MAX_WAITING: usize = 100;
 
-/// Deliveries that are over and still told of.
-const KEPT: usize = 200;
+/// How many finished deliveries are kept.
+const MAX_DONE: usize = 200;
 
-/// Texts that stalled and are kept to be compared with what is seen later: more than stall at once,
-/// and little enough to be written with every change.
-const WATCHED: usize = 16;
+/// How many stalled texts are kept for comparison with later evidence: more than stall at once, and
+/// few enough to be written with every change.
+const MAX_WATCHED: usize = 16;
 
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Table {
@@ -52,7 +53,7 @@ struct Table {
     deliveries: Vec<Delivery>,
 }
 
-/// The texts before one that waits.
+/// The texts ahead of a waiting one.
 struct Queue<'a> {
     length: usize,
     /// Why the first of them is not delivered yet.
@@ -60,7 +61,7 @@ struct Queue<'a> {
 }
 
 impl Queue<'_> {
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         match self.length {
             1 => format!("queued behind another text: {}", self.first),
             more => {
@@ -70,19 +71,22 @@ impl Queue<'_> {
     }
 }
 
-/// The deliveries of a project. What it says is on the disk before it says it.
+/// The deliveries of a project. Changes are on disk before they are visible.
 #[derive(Debug)]
 pub struct Deliveries {
     file: PathBuf,
+    /// The whole texts.
+    texts: Texts,
     table: Mutex<Table>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
+    clock: Clock,
 }
 
 impl Deliveries {
-    /// Reads what earlier servers left. Whether a first prompt that they had given was taken can no
-    /// longer be seen; of other texts the prompt may still tell.
-    pub fn load(state: &StateDir) -> Result<Self, StateError> {
+    /// Loads what earlier servers left. It can no longer be seen whether a first prompt that they had
+    /// passed was accepted; for other texts, the prompt may still show it.
+    pub fn load(state: &StateDir, clock: Clock) -> Result<Self, StateError> {
         let file = state.file(FILE);
         let mut table: Table = state::read(&file, VERSION)?.unwrap_or_default();
         let given = |d: &&mut Delivery| d.stage == DeliveryStage::Begun && is_first(d);
@@ -92,10 +96,12 @@ impl Deliveries {
         for delivery in table.deliveries.iter_mut().filter(|d| d.stage == DeliveryStage::Begun) {
             delivery.pending = Pending::Typing;
         }
-        Ok(Self { file, table: Mutex::new(table), changes: watch::Sender::new(0) })
+        let texts = Texts::within(state);
+        texts.retain(table.deliveries.iter().map(|delivery| delivery.id));
+        Ok(Self { file, texts, table: Mutex::new(table), changes: watch::Sender::new(0), clock })
     }
 
-    /// Takes a text; it is on the disk when this returns, with its number.
+    /// Queues a text and returns its number; it is on disk by then.
     pub fn enqueue(&self, new: NewDelivery) -> Result<u64, DeliveryError> {
         let mut table = self.table();
         let same = |known: &&Delivery| new.key.is_some() && known.key == new.key;
@@ -103,12 +109,13 @@ impl Deliveries {
             return Ok(known.id);
         }
         let open = |known: &&Delivery| known.to == new.to && known.stage != DeliveryStage::Done;
-        if table.deliveries.iter().filter(open).count() >= WAITING {
-            return Err(DeliveryError::Full { waiting: WAITING, to: new.to });
+        if table.deliveries.iter().filter(open).count() >= MAX_WAITING {
+            return Err(DeliveryError::Full { waiting: MAX_WAITING, to: new.to });
         }
         let mut next = table.clone();
         next.last += 1;
         let id = next.last;
+        self.texts.keep(id, &new.text);
         next.deliveries.push(Delivery {
             id,
             to: new.to,
@@ -119,10 +126,10 @@ impl Deliveries {
             text: new.text,
             left: None,
             begun_at: None,
-            said_before: None,
+            shown_before: None,
             unread: false,
             called: false,
-            at: now_ms(),
+            at: self.clock.wall_ms(),
             stage: DeliveryStage::Waiting,
             pending: Pending::Worker,
             receipt: Receipt::new(ReceiptState::Queued, ENQUEUED),
@@ -134,13 +141,13 @@ impl Deliveries {
         Ok(id)
     }
 
-    /// The oldest that waits for a process.
+    /// The oldest delivery that is waiting for a process.
     pub(crate) fn next_for(&self, id: &ProcessId) -> Option<Delivery> {
         let waits = |known: &&Delivery| known.to == *id && known.stage == DeliveryStage::Waiting;
         self.table().deliveries.iter().find(waits).cloned()
     }
 
-    /// The processes for which something waits, is watched or may be unread.
+    /// The processes for which a text is waiting, watched or possibly unread.
     pub fn waiting(&self) -> Vec<ProcessId> {
         let table = self.table();
         let is_open = |known: &&Delivery| {
@@ -149,13 +156,14 @@ impl Deliveries {
         table.deliveries.iter().filter(is_open).map(|known| known.to.clone()).collect()
     }
 
-    /// Texts for a process that stalled and may yet be seen to have been taken, oldest first.
+    /// Stalled texts for a process that may still turn out to have been accepted, oldest first.
     pub fn watched(&self, id: &ProcessId) -> Vec<Delivery> {
         let watched = |known: &&Delivery| known.to == *id && known.is_watched();
         self.table().deliveries.iter().filter(watched).cloned().collect()
     }
 
-    /// Whether the same text is known more than once: then what a screen shows tells nothing of one.
+    /// Whether the same text is known more than once: then a screen that shows it is not evidence for
+    /// either of them.
     pub(crate) fn is_repeated(&self, one: &Delivery) -> bool {
         let same = |known: &&Delivery| {
             (&known.to, &known.excerpt, known.bytes) == (&one.to, &one.excerpt, one.bytes)
@@ -163,27 +171,27 @@ impl Deliveries {
         self.table().deliveries.iter().filter(same).nth(1).is_some()
     }
 
-    /// A text that stalled was taken after all.
+    /// Records that a stalled text was accepted after all.
     pub(crate) fn correct(&self, id: u64, evidence: &str) {
         let mut table = self.table();
         let watched = |known: &&mut Delivery| known.id == id && known.is_watched();
         let Some(delivery) = table.deliveries.iter_mut().find(watched) else { return };
-        let evidence = format!("{evidence}; it was called stalled before");
+        let evidence = format!("{evidence}; it was recorded as stalled before");
         end(delivery, Receipt::new(ReceiptState::Delivered, evidence));
         self.note(&table);
         drop(table);
         self.notify();
     }
 
-    /// Whether a person is to be called to a text: once.
-    pub(crate) fn call_once(&self, id: u64) -> bool {
+    /// Whether attention is to be requested for a text: `true` only once.
+    pub(crate) fn first_call(&self, id: u64) -> bool {
         let mut table = self.table();
         let is_it = |known: &&mut Delivery| known.id == id;
         let found = table.deliveries.iter_mut().find(is_it);
         found.is_some_and(|known| !std::mem::replace(&mut known.called, true))
     }
 
-    /// Nothing more will be seen of what stalled for a process.
+    /// Stops watching the stalled texts for a process.
     pub(crate) fn unwatch(&self, id: &ProcessId) {
         let mut table = self.table();
         let mut changed = false;
@@ -197,7 +205,7 @@ impl Deliveries {
         }
     }
 
-    /// Puts a text back that was begun and of which nothing is in its process.
+    /// Returns a begun text to the queue; nothing of it is in its process.
     pub fn put_back(&self, id: u64, why: &str) {
         let mut table = self.table();
         let begun = |known: &&mut Delivery| known.id == id && known.stage == DeliveryStage::Begun;
@@ -210,20 +218,21 @@ impl Deliveries {
         self.notify();
     }
 
-    /// Texts that were begun and are not done; right after the start, an earlier server began them.
+    /// Texts that were begun and are not done. Right after the start, an earlier server began them.
     pub fn begun(&self) -> Vec<Delivery> {
         let begun = |known: &&Delivery| !is_first(known) && known.stage == DeliveryStage::Begun;
         self.table().deliveries.iter().filter(begun).cloned().collect()
     }
 
-    /// First prompts that were given as arguments and are not seen to be taken yet.
+    /// First prompts that were passed as arguments and not verified yet.
     pub(crate) fn first_prompts_given(&self) -> Vec<Delivery> {
         let given = |known: &&Delivery| is_first(known) && known.stage == DeliveryStage::Begun;
         self.table().deliveries.iter().filter(given).cloned().collect()
     }
 
-    /// The instructions that a process was given as arguments and was not seen to take.
-    pub(crate) fn first_prompt_not_taken(&self, id: &ProcessId) -> Option<Delivery> {
+    /// The first prompt that was passed to a process as an argument, if there is no evidence that the
+    /// process accepted it.
+    pub(crate) fn first_prompt_not_accepted(&self, id: &ProcessId) -> Option<Delivery> {
         let table = self.table();
         let mut all = table.deliveries.iter().rev();
         let last = all.find(|known| known.to == *id && is_first(known))?;
@@ -231,28 +240,30 @@ impl Deliveries {
         is_open.then(|| last.clone())
     }
 
-    /// Whether a process was given such a one.
+    /// Whether a process was passed such a first prompt.
     pub(crate) fn first_prompt_is_given(&self, id: &ProcessId) -> bool {
         self.first_prompts_given().iter().any(|given| given.to == *id)
     }
 
-    /// Whether a text is half typed in; one that waits for a person may wait for the next server as well.
+    /// Whether a text is being typed. One that waits for a person may also wait for the next
+    /// server.
     pub(crate) fn is_submitting(&self) -> bool {
         self.begun().iter().any(Delivery::is_being_typed)
     }
 
-    /// Whether a process has instructions to begin with that it has not taken.
+    /// Whether a process has not accepted its first prompt yet.
     pub(crate) fn first_prompt_is_open(&self, id: &ProcessId) -> bool {
         let open = |d: &Delivery| d.to == *id && is_first(d) && d.stage != DeliveryStage::Done;
         self.table().deliveries.iter().any(open)
     }
 
-    /// Whether a text for a process waits or is being typed in.
+    /// Whether a text for a process is waiting or being typed.
     pub fn has_open(&self, id: &ProcessId) -> bool {
         self.table().deliveries.iter().any(|d| d.to == *id && d.stage != DeliveryStage::Done)
     }
 
-    /// How many texts wait for a process or are being typed in, and why the first is not delivered yet.
+    /// How many texts for a process are waiting or being typed, and why the first is not delivered
+    /// yet.
     pub fn queue_of(&self, id: &ProcessId) -> Option<(usize, String)> {
         let table = self.table();
         let mut open =
@@ -261,7 +272,7 @@ impl Deliveries {
         Some((1 + open.count(), first.receipt.evidence.clone()))
     }
 
-    /// One of them.
+    /// One delivery.
     pub fn get(&self, id: u64) -> Option<Delivery> {
         let table = self.table();
         let mut delivery = table.deliveries.iter().find(|known| known.id == id)?.clone();
@@ -272,15 +283,21 @@ impl Deliveries {
                 table.deliveries.iter().filter(open).take_while(|known| known.id != id);
             if let Some(first) = before.next() {
                 let queue = Queue { length: 1 + before.count(), first: &first.receipt.evidence };
-                delivery.receipt.evidence = queue.words();
+                delivery.receipt.evidence = queue.describe();
                 delivery.pending = Pending::Gate;
             }
         }
         Some(delivery)
     }
 
-    /// All that are known, oldest first. One that is not the next for its process waits for what
-    /// the next waits for.
+    /// The whole text of one of them, if it is still kept.
+    pub fn whole_text(&self, delivery: &Delivery) -> Option<String> {
+        let open = Some(delivery.text.clone()).filter(|text| !text.is_empty());
+        open.or_else(|| self.texts.read(delivery.id))
+    }
+
+    /// All deliveries, oldest first. One that is not next in line for its process waits for whatever
+    /// the next one waits for.
     pub fn all(&self) -> Vec<Delivery> {
         let table = self.table();
         let mut all = table.deliveries.clone();
@@ -291,7 +308,7 @@ impl Deliveries {
             }
             match queues.get_mut(&known.to) {
                 Some(queue) => {
-                    delivery.receipt.evidence = queue.words();
+                    delivery.receipt.evidence = queue.describe();
                     queue.length += 1;
                 }
                 None => {
@@ -302,7 +319,7 @@ impl Deliveries {
         all
     }
 
-    /// Says why one waits; not worth a write to the disk.
+    /// Records why a delivery is waiting; this is not worth a write to disk.
     pub fn explain(&self, id: u64, pending: Pending, evidence: &str) {
         let mut table = self.table();
         let open = |d: &&mut Delivery| d.id == id && d.stage != DeliveryStage::Done;
@@ -315,37 +332,40 @@ impl Deliveries {
         }
     }
 
-    /// Notes that writing begins, and whether the conversation has the same text already; returns what is
-    /// to be written, `None` if the text does not wait any more. Without that on the disk nothing may be
-    /// written. Of a text that was put back, the first beginning counts.
-    pub fn begin(&self, id: u64, is_said: bool) -> Result<Option<Delivery>, StateError> {
+    /// Records that writing begins, and whether the conversation already contains the same text.
+    /// Returns the text to write; `None` if it is no longer waiting. If recording fails, nothing
+    /// may be written. For a text that was put back, the first beginning counts.
+    pub fn begin(&self, id: u64, is_shown: bool) -> Result<Option<Delivery>, StateError> {
         self.change_waiting(id, state::write_reserved, |delivery| {
             delivery.stage = DeliveryStage::Begun;
             delivery.pending = Pending::Typing;
             delivery.begun_at.get_or_insert_with(Instant::now);
-            delivery.said_before.get_or_insert(is_said);
+            delivery.shown_before.get_or_insert(is_shown);
             delivery.receipt.evidence = SUBMITTING.into();
         })
     }
 
-    /// Takes a text back of which nothing was written yet; `None` if it does not wait any more.
+    /// Withdraws a text that is still waiting; `None` if it is not.
     pub fn withdraw(&self, id: u64) -> Result<Option<Delivery>, StateError> {
-        let why = "its sender withdrew it before anything of it was written";
+        let why = "its sender withdrew it before it was typed";
         let withdrawn = |d: &mut Delivery| end(d, Receipt::new(ReceiptState::Stalled, why));
         self.change_waiting(id, state::write_reserved, withdrawn)
     }
 
-    /// Puts another text in the place of one of which nothing was written yet; `None` if it does not
-    /// wait any more.
+    /// Replaces the text of a delivery that is still waiting; `None` if it is not.
     pub fn replace(&self, id: u64, text: String) -> Result<Option<Delivery>, StateError> {
-        self.change_waiting(id, state::write, |delivery| {
+        let replaced = self.change_waiting(id, state::write, |delivery| {
             delivery.excerpt = excerpt(&text);
             delivery.bytes = text.len();
             delivery.text = text;
-        })
+        })?;
+        if let Some(delivery) = &replaced {
+            self.texts.keep(id, &delivery.text);
+        }
+        Ok(replaced)
     }
 
-    /// Changes a text that waits, on the disk first.
+    /// Changes a waiting delivery, on disk first.
     fn change_waiting(
         &self,
         id: u64,
@@ -365,7 +385,7 @@ impl Deliveries {
         Ok(Some(changed))
     }
 
-    /// Notes how one ended.
+    /// Records how a delivery ended.
     pub fn finish(&self, id: u64, ending: impl Into<Ending>) {
         let Ending { receipt, left, unread } = ending.into();
         let is_it = |known: &&mut Delivery| known.id == id && known.stage != DeliveryStage::Done;
@@ -376,27 +396,27 @@ impl Deliveries {
         self.finish_where(|delivery| delivery.id == id, &receipt);
     }
 
-    /// Whether a process has texts that its CLI may keep in its own queue.
+    /// Whether a process has texts that may be in its CLI's own queue.
     pub(crate) fn has_unread(&self, id: &ProcessId) -> bool {
         self.table().deliveries.iter().any(|known| known.to == *id && known.unread)
     }
 
-    /// An agent rests: its CLI has read what was in its queue, or has given it back into its prompt, which
-    /// holds `stands`.
-    pub(crate) fn settle_unread(&self, id: &ProcessId, stands: Option<&str>) {
+    /// Handles that an agent is idle: its CLI has read its queue, or has put it back into its
+    /// prompt, which contains `in_prompt`.
+    pub(crate) fn settle_unread(&self, id: &ProcessId, in_prompt: Option<&str>) {
         self.change_unread(id, |known| {
-            let gives_back = |stands: &&str| has_words_of(stands, known.known_text());
-            match stands.filter(gives_back) {
-                Some(stands) => {
+            let gives_back = |in_prompt: &&str| contains_text(in_prompt, known.known_text());
+            match in_prompt.filter(gives_back) {
+                Some(in_prompt) => {
                     known.receipt = Receipt::new(ReceiptState::Stalled, GIVEN_BACK);
-                    known.left = Some(stands.to_owned());
+                    known.left = Some(in_prompt.to_owned());
                 }
                 None => known.text.clear(),
             }
         });
     }
 
-    /// The run of a process ended, and with it its CLI's own queue.
+    /// Handles the end of a run, which ends its CLI's own queue.
     pub(crate) fn lose_unread(&self, id: &ProcessId) {
         self.change_unread(id, |known| {
             known.receipt = Receipt::new(ReceiptState::Stalled, QUEUE_ENDED);
@@ -419,7 +439,7 @@ impl Deliveries {
         }
     }
 
-    /// Another delivery has the same text: this one is not watched any more.
+    /// Marks a delivery as repeated by another one: it is no longer watched.
     pub(crate) fn supersede(&self, id: u64, why: &str) {
         let mut table = self.table();
         let Some(delivery) = table.deliveries.iter_mut().find(|known| known.id == id) else {
@@ -432,7 +452,7 @@ impl Deliveries {
         self.notify();
     }
 
-    /// The process is gone: what waited for it will not be written.
+    /// Gives up all texts for a closed process.
     pub fn give_up(&self, process: &ProcessId, why: &str) {
         let receipt = Receipt::new(ReceiptState::Stalled, why);
         self.finish_where(|delivery| delivery.to == *process, &receipt);
@@ -458,22 +478,25 @@ impl Deliveries {
         }
         forget_texts(&mut table);
         let done = table.deliveries.iter().filter(|d| d.stage == DeliveryStage::Done).count();
-        let mut surplus = done.saturating_sub(KEPT);
+        let mut surplus = done.saturating_sub(MAX_DONE);
         table.deliveries.retain(|delivery| {
             let goes = surplus > 0 && delivery.stage == DeliveryStage::Done;
             surplus -= usize::from(goes);
             !goes
         });
+        if done > MAX_DONE {
+            self.texts.retain(table.deliveries.iter().map(|delivery| delivery.id));
+        }
         self.note(&table);
         drop(table);
         self.notify();
     }
 
-    /// Writes down what has happened: a full disk cannot undo it. A server that dies before the next
-    /// write calls it stalled.
+    /// Writes what has already happened, so a full disk is not an error. If the server dies before
+    /// the next write, the next server records the delivery as stalled.
     fn note(&self, table: &Table) {
         if let Err(error) = state::write_reserved(&self.file, VERSION, table) {
-            tracing::error!(%error, "the end of a delivery is not written down yet");
+            tracing::error!(%error, "cannot write the result of a delivery to disk; it is written with the next change");
         }
     }
 
@@ -490,8 +513,8 @@ fn is_first(delivery: &Delivery) -> bool {
     matches!(delivery.source, Source::FirstPrompt { .. })
 }
 
-/// What was begun and stalled keeps its text: it may yet be seen that it was taken. So does what may be
-/// unread: it may be given back.
+/// Ends a delivery. A begun text that stalled keeps its text, because it may turn out to have been
+/// accepted; so does one that may be unread, because it may be put back.
 fn end(delivery: &mut Delivery, receipt: Receipt) {
     let is_watched =
         delivery.stage == DeliveryStage::Begun && receipt.state == ReceiptState::Stalled;
@@ -503,8 +526,8 @@ fn end(delivery: &mut Delivery, receipt: Receipt) {
     delivery.receipt = receipt;
 }
 
-/// Forgets the texts of all that stalled but the last ones, and of those that a text was delivered
-/// after: what was typed in before it would have been seen by then.
+/// Forgets the texts of stalled deliveries, except the last ones, and of those that were followed
+/// by a delivered text: they would have been seen by then.
 fn forget_texts(table: &mut Table) {
     let mut followed: HashSet<ProcessId> = HashSet::new();
     let mut watched = 0;
@@ -515,7 +538,7 @@ fn forget_texts(table: &mut Table) {
         if known.is_watched() || known.unread {
             watched += 1;
             let is_followed = !known.unread && followed.contains(&known.to);
-            if watched > WATCHED || is_followed {
+            if watched > MAX_WATCHED || is_followed {
                 known.text.clear();
                 known.left = None;
             }
@@ -531,7 +554,7 @@ mod tests {
     fn deliveries(dir: &tempfile::TempDir) -> Deliveries {
         let state = StateDir::within(dir.path(), "k");
         state.ensure().unwrap();
-        Deliveries::load(&state).unwrap()
+        Deliveries::load(&state, Clock::system()).unwrap()
     }
 
     fn text(to: u64, key: Option<&str>, text: &str) -> NewDelivery {
@@ -544,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_survives_and_what_was_begun_is_told_apart() {
+    fn waiting_and_begun_texts_survive_and_are_distinguished() {
         let dir = tempfile::tempdir().unwrap();
         let before = deliveries(&dir);
         let first = before.enqueue(text(1, None, "one")).unwrap();
@@ -556,49 +579,66 @@ mod tests {
         assert_eq!((next.id, next.text.as_str()), (second, "two"));
     }
 
-    /// What a table says of a text.
+    #[test]
+    fn the_full_text_is_kept_after_delivery_and_follows_a_replacement() {
+        let dir = tempfile::tempdir().unwrap();
+        let known = deliveries(&dir);
+        let long = "a long text ".repeat(100);
+        let [one, two] = [0; 2].map(|_| known.enqueue(text(1, None, &long)).unwrap());
+        let other = long.to_uppercase();
+        known.replace(two, other.clone()).unwrap().unwrap();
+        for id in [one, two] {
+            known.withdraw(id).unwrap().unwrap();
+        }
+        let after = deliveries(&dir);
+        let whole = |id| after.whole_text(&after.get(id).unwrap()).unwrap();
+        assert_eq!((whole(one), whole(two)), (long, other));
+    }
+
+    /// The state of each delivery, and whether it is watched.
     fn states(deliveries: &Deliveries) -> Vec<(ReceiptState, bool)> {
         let all = deliveries.all();
         all.iter().map(|known| (known.receipt.state, known.is_watched())).collect()
     }
 
     #[test]
-    fn what_stalled_is_corrected_also_by_the_next_server() {
+    fn a_stalled_text_can_be_corrected_by_the_next_server() {
         let dir = tempfile::tempdir().unwrap();
         let before = deliveries(&dir);
-        let [one, two] = ["one", "two"].map(|said| before.enqueue(text(1, None, said)).unwrap());
+        let [one, two] = ["one", "two"].map(|body| before.enqueue(text(1, None, body)).unwrap());
         before.begin(one, false).unwrap();
         before.finish(one, Receipt::new(ReceiptState::Stalled, "nothing shows"));
         before.give_up(&ProcessId::new(2), "another process");
         let after = deliveries(&dir);
         assert_eq!(after.watched(&ProcessId::new(1))[0].text, "one");
-        after.correct(one, "a hook told it");
+        after.correct(one, "a hook reported it");
         assert_eq!(states(&after)[0], (ReceiptState::Delivered, false));
         after.correct(two, "it waits");
-        assert_eq!(states(&after)[1].0, ReceiptState::Queued, "what waits is not corrected");
+        assert_eq!(states(&after)[1].0, ReceiptState::Queued, "a waiting text is not corrected");
     }
 
     #[test]
-    fn what_stalled_is_watched_until_a_later_text_is_delivered() {
+    fn a_stalled_text_is_watched_until_a_later_text_is_delivered() {
         let dir = tempfile::tempdir().unwrap();
         let deliveries = deliveries(&dir);
-        for n in 0..=WATCHED {
+        for n in 0..=MAX_WATCHED {
             let id = deliveries.enqueue(text(1, None, &n.to_string())).unwrap();
             deliveries.begin(id, false).unwrap();
             deliveries.finish(id, Receipt::new(ReceiptState::Stalled, "nothing shows"));
         }
-        assert_eq!(deliveries.watched(&ProcessId::new(1)).len(), WATCHED);
+        assert_eq!(deliveries.watched(&ProcessId::new(1)).len(), MAX_WATCHED);
         let last = deliveries.enqueue(text(1, None, "last")).unwrap();
         deliveries.finish(last, Receipt::new(ReceiptState::Delivered, "seen"));
         assert_eq!(deliveries.watched(&ProcessId::new(1)), []);
         assert_eq!(deliveries.waiting(), []);
     }
 
-    /// Finishes two texts that were accepted during a turn; returns the deliveries as the next server has them.
+    /// Finishes two texts that were accepted during a turn; returns the deliveries as the next
+    /// server loads them.
     fn unread(dir: &tempfile::TempDir) -> (Deliveries, [u64; 2]) {
         let deliveries = deliveries(dir);
-        let ids = ["[lead] look at the tests", "[lead] and then at the docs"].map(|said| {
-            let id = deliveries.enqueue(text(1, None, said)).unwrap();
+        let ids = ["[lead] look at the tests", "[lead] and then at the docs"].map(|body| {
+            let id = deliveries.enqueue(text(1, None, body)).unwrap();
             deliveries.begin(id, false).unwrap();
             let receipt = Receipt::new(ReceiptState::Delivered, "its prompt was empty");
             deliveries.finish(id, Ending { unread: true, ..receipt.into() });
@@ -608,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cli_may_keep_in_its_own_queue_is_read_when_the_agent_rests() {
+    fn a_text_in_a_clis_own_queue_counts_as_read_when_the_agent_is_idle() {
         let dir = tempfile::tempdir().unwrap();
         let (deliveries, _) = unread(&dir);
         let process = ProcessId::new(1);
@@ -621,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cli_may_keep_in_its_own_queue_is_stalled_when_its_run_ends() {
+    fn a_text_in_a_clis_own_queue_is_stalled_when_its_run_ends() {
         let dir = tempfile::tempdir().unwrap();
         let (deliveries, [one, _]) = unread(&dir);
         deliveries.lose_unread(&ProcessId::new(2));
@@ -632,53 +672,54 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cli_puts_back_into_its_prompt_is_stalled_and_watched() {
+    fn a_text_that_a_cli_puts_back_into_its_prompt_is_stalled_and_watched() {
         let dir = tempfile::tempdir().unwrap();
         let (deliveries, _) = unread(&dir);
-        let stands = "[lead] look at the\n tests\n[lead] and then at the docs";
-        deliveries.settle_unread(&ProcessId::new(1), Some(stands));
+        let in_prompt = "[lead] look at the\n tests\n[lead] and then at the docs";
+        deliveries.settle_unread(&ProcessId::new(1), Some(in_prompt));
         assert_eq!(states(&deliveries), [(ReceiptState::Stalled, true); 2]);
         let after = self::deliveries(&dir);
-        assert_eq!(after.watched(&ProcessId::new(1))[1].left.as_deref(), Some(stands));
+        assert_eq!(after.watched(&ProcessId::new(1))[1].left.as_deref(), Some(in_prompt));
     }
 
     #[test]
-    fn what_waits_for_a_person_is_not_being_put_in() {
+    fn a_text_that_waits_for_a_person_is_not_being_typed() {
         let dir = tempfile::tempdir().unwrap();
         let deliveries = deliveries(&dir);
         let id = deliveries.enqueue(text(1, None, "one")).unwrap();
         assert!(!deliveries.is_submitting());
         deliveries.begin(id, false).unwrap();
         assert!(deliveries.is_submitting());
-        deliveries.explain(id, Pending::Person, "it stands in its prompt, not entered");
+        deliveries.explain(id, Pending::Person, "the text is in the prompt but was not submitted");
         assert!(!deliveries.is_submitting(), "its sender and an upgrade need not wait");
         deliveries.explain(id, Pending::Typing, SUBMITTING);
         assert!(deliveries.is_submitting());
     }
 
     #[test]
-    fn the_next_server_knows_whether_a_text_was_said_before_it_was_begun() {
+    fn the_next_server_knows_whether_a_text_was_shown_before_it_was_begun() {
         let dir = tempfile::tempdir().unwrap();
         let before = deliveries(&dir);
-        let ids = ["one", "two"].map(|said| before.enqueue(text(1, None, said)).unwrap());
-        for (id, is_said) in ids.into_iter().zip([true, false]) {
-            before.begin(id, is_said).unwrap();
+        let ids = ["one", "two"].map(|body| before.enqueue(text(1, None, body)).unwrap());
+        for (id, is_shown) in ids.into_iter().zip([true, false]) {
+            before.begin(id, is_shown).unwrap();
             assert!(before.get(id).unwrap().begun_at.is_some());
         }
-        before.put_back(ids[1], "a dialog took it");
+        before.put_back(ids[1], "a dialog swallowed it");
         before.begin(ids[1], true).unwrap();
         let begun = deliveries(&dir).begun();
-        let known: Vec<_> = begun.iter().map(|begun| (begun.said_before, begun.begun_at)).collect();
+        let known: Vec<_> =
+            begun.iter().map(|begun| (begun.shown_before, begun.begun_at)).collect();
         assert_eq!(known, [(Some(true), None), (Some(false), None)]);
     }
 
     #[test]
-    fn what_is_put_back_waits_in_its_place() {
+    fn a_text_that_is_put_back_keeps_its_place_in_the_queue() {
         let dir = tempfile::tempdir().unwrap();
         let before = deliveries(&dir);
-        let [one, _] = ["one", "two"].map(|said| before.enqueue(text(1, None, said)).unwrap());
+        let [one, _] = ["one", "two"].map(|body| before.enqueue(text(1, None, body)).unwrap());
         before.begin(one, false).unwrap();
-        before.put_back(one, "a dialog took it");
+        before.put_back(one, "a dialog swallowed it");
         let next = deliveries(&dir).next_for(&ProcessId::new(1)).unwrap();
         assert_eq!((next.id, next.text.as_str()), (one, "one"));
     }
@@ -695,18 +736,18 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_so_many_wait_and_no_more_than_so_many_are_remembered() {
+    fn the_numbers_of_waiting_and_of_kept_deliveries_are_limited() {
         let dir = tempfile::tempdir().unwrap();
         let deliveries = deliveries(&dir);
-        for n in 0..WAITING + KEPT {
+        for n in 0..MAX_WAITING + MAX_DONE {
             let id = deliveries.enqueue(text(1, None, &n.to_string())).unwrap();
-            if n >= WAITING {
+            if n >= MAX_WAITING {
                 assert!(id > 0, "{n}");
             }
             deliveries.finish(id, Receipt::new(ReceiptState::Delivered, "seen"));
         }
-        assert_eq!(deliveries.all().len(), KEPT);
-        for n in 0..WAITING {
+        assert_eq!(deliveries.all().len(), MAX_DONE);
+        for n in 0..MAX_WAITING {
             deliveries.enqueue(text(1, None, &n.to_string())).unwrap();
         }
         let full = deliveries.enqueue(text(1, None, "one too many")).unwrap_err();

@@ -9,18 +9,12 @@ use toml::{Table, Value};
 use super::preset::Preset;
 use patterm_store::private;
 
-/// The presets that come with patterm, as they would stand in a file.
-pub(super) const BUILT_IN: [(&str, &str); 5] = [
-    ("claude", include_str!("builtin/claude.toml")),
-    ("codex", include_str!("builtin/codex.toml")),
-    ("gemini", include_str!("builtin/gemini.toml")),
-    ("generic", include_str!("builtin/generic.toml")),
-    ("opencode", include_str!("builtin/opencode.toml")),
-];
+/// The text of the built-in presets, by name: the TOML files in `builtin`, as `build.rs` finds them.
+pub(super) const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
 
-/// Files of theirs that are no TOML; `inject.files` names them with a leading `@`.
-pub(super) const BUILT_IN_FILES: [(&str, &str); 1] =
-    [("@opencode.js", include_str!("builtin/opencode.js"))];
+/// The other files there; `inject.files` names them with a leading `@`.
+pub(super) const BUILT_IN_FILES: &[(&str, &str)] =
+    include!(concat!(env!("OUT_DIR"), "/built_in_files.rs"));
 
 /// The key under which settings hold presets, and the one that names what a new preset starts from.
 const AGENTS: &str = "agents";
@@ -56,7 +50,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// The presets that come with patterm, changed as the user's settings say. Read anew each time
+    /// The presets that come with patterm, changed as the user's settings say. Read again each time
     /// an agent is started: settings that change count from then on.
     #[cfg(test)]
     pub fn read(settings: Option<&Path>) -> Self {
@@ -73,7 +67,7 @@ impl Catalogue {
         let mut catalogue = Self::default();
         for (name, text) in BUILT_IN {
             match text.parse() {
-                Ok(table) => drop(tables.insert(name.into(), (Origin::BuiltIn, table))),
+                Ok(table) => drop(tables.insert((*name).to_owned(), (Origin::BuiltIn, table))),
                 Err(error) => catalogue.fault = Some(format!("the preset {name}: {error}")),
             }
         }
@@ -102,7 +96,7 @@ impl Catalogue {
                 let preset = match table.remove(LIKE) {
                     Some(like) if like.as_str().is_none_or(|like| !names.contains(like)) => {
                         let like = like.as_str().unwrap_or("not even a text");
-                        Err(format!("`{LIKE}` names no preset: {like}"))
+                        Err(format!("`{LIKE}` is `{like}`, which is not a preset"))
                     }
                     _ => {
                         let preset = Value::Table(table).try_into::<Preset>();
@@ -116,7 +110,7 @@ impl Catalogue {
     }
 }
 
-/// The presets in a settings file; none where there is no file.
+/// The presets in a settings file; none if there is no file.
 fn agents_in(path: &Path) -> Result<Vec<(String, Table)>, String> {
     let text = match private::read_settings(path) {
         Ok(text) => text,
@@ -138,7 +132,7 @@ fn agents_in(path: &Path) -> Result<Vec<(String, Table)>, String> {
     }
 }
 
-/// The presets of the user's, each behind the one it is like.
+/// The user's presets, each after the one that it is `like`.
 fn in_order(mut agents: Vec<(String, Table)>) -> Vec<(String, Table)> {
     let mut ordered = Vec::new();
     while !agents.is_empty() {
@@ -146,14 +140,14 @@ fn in_order(mut agents: Vec<(String, Table)>) -> Vec<(String, Table)> {
             let like = own.get(LIKE).and_then(Value::as_str).filter(|like| like != name);
             agents.iter().any(|(other, _)| like == Some(other))
         };
-        // Where all wait for each other any may be the first.
+        // If they depend on each other, any may be the first.
         let next = agents.iter().position(|agent| !waits(agent)).unwrap_or(0);
         ordered.push(agents.remove(next));
     }
     ordered
 }
 
-/// What a preset of the user's starts from: the one it is like, else the one of its name, else the
+/// What a user's preset starts from: the one it is `like`, else the one with its name, else the
 /// generic one.
 fn base(name: &str, own: &Table, known: &BTreeMap<String, (Origin, Table)>) -> Table {
     let like = own.get(LIKE).and_then(Value::as_str);
@@ -161,7 +155,7 @@ fn base(name: &str, own: &Table, known: &BTreeMap<String, (Origin, Table)>) -> T
     found.or_else(|| known.get("generic")).map(|(_, table)| table.clone()).unwrap_or_default()
 }
 
-/// Tables are merged; everything else is replaced, and `false` takes a table away.
+/// Merges tables; everything else is replaced, and `false` removes a table.
 fn merged(mut base: Table, own: Table) -> Table {
     for (key, value) in own {
         match (base.get_mut(&key), value) {
@@ -188,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn every_preset_that_comes_with_patterm_is_sound() {
+    fn every_built_in_preset_is_valid() {
         let catalogue = Catalogue::read(None);
         assert_eq!(catalogue.fault, None);
         assert_eq!(catalogue.presets.len(), BUILT_IN.len());
@@ -222,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_agent_begins_as_the_one_it_is_like_or_as_the_generic_one() {
+    fn a_new_agent_starts_from_the_one_it_is_like_or_from_the_generic_one() {
         let catalogue = with_settings(
             "[agents.opus]\nlike = \"claude\"\nargs = [\"--model\", \"opus\"]\n\
              [agents.aider]\nprogram = \"aider\"\ntitle = \"Aider\"\n",
@@ -234,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_agent_may_be_like_one_that_comes_after_it() {
+    fn a_new_agent_may_be_like_a_later_one() {
         let catalogue = with_settings(
             "[agents.a]\nlike = \"b\"\n[agents.b]\nlike = \"c\"\nargs = [\"-b\"]\n\
              [agents.c]\nlike = \"codex\"\nprogram = \"/opt/c\"\n\
@@ -248,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_and_harm_no_other_preset() {
+    fn mistakes_are_reported_and_affect_no_other_preset() {
         let wrong_rule = with_settings("[agents.claude.rules.x]\nstate = \"busy\"\n");
         let error = wrong_rule.presets["claude"].preset.as_ref().unwrap_err();
         assert!(error.contains("busy"), "{error}");
@@ -262,9 +256,9 @@ mod tests {
         }
     }
 
-    /// Whatever the presets that come with patterm say, a project file may say.
+    /// A project file may contain everything that the built-in presets contain.
     #[test]
-    fn the_shape_of_a_preset_holds_all_that_presets_read() {
+    fn the_schema_of_presets_has_all_keys_of_the_built_in_ones() {
         for (name, text) in BUILT_IN {
             let within = text.replace("\n[", &format!("\n[agents.{name}."));
             let file = format!("[agents.{name}]\n{within}");

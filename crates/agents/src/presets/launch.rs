@@ -1,13 +1,15 @@
-//! From a preset to what is started: arguments, variables and files with their values filled in.
+//! Turns a preset into a command: arguments, variables and files with their values filled in.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use patterm_panes::environment::Environment;
 use thiserror::Error;
 
 use super::catalogue::BUILT_IN_FILES;
-use super::overlay::{Shown, merged};
+use super::overlay::{ResolvedOverlay, merged};
 use super::preset::Preset;
 use super::template::{UnknownValue, Values, render};
 use super::write_back::HOME;
@@ -15,42 +17,42 @@ use super::write_back::HOME;
 /// How a conversation begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Opening<'a> {
-    /// Anew.
+    /// A new conversation.
     Fresh {
-        /// What it begins with.
+        /// The first prompt.
         prompt: Option<&'a str>,
     },
-    /// Where it was left.
+    /// The previous conversation.
     Again,
 }
 
-/// Where an agent finds patterm, and where its own files lie.
+/// The values that a preset may use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LaunchContext<'a> {
     pub patterm: &'a Path,
     pub socket: &'a Path,
     pub project_key: &'a str,
     pub folder: &'a Path,
-    /// Tools of patterm's that the CLI need not ask about.
+    /// Tools of patterm that the CLI may use without asking.
     pub approved: &'a [&'a str],
     /// The id of the conversation.
     pub conversation: &'a str,
-    /// What programs find in their environment.
-    pub environment: &'a BTreeMap<String, String>,
+    /// The CLI's environment, without what is added here.
+    pub environment: &'a Environment,
 }
 
-/// A preset that cannot be filled in.
+/// Why a preset cannot be turned into a command.
 #[derive(Debug, Error)]
 pub enum LaunchError {
-    /// It asks for what is not there.
+    /// It uses an unknown value.
     #[error(transparent)]
     Unknown(#[from] UnknownValue),
-    /// What it adds to a settings file is no JSON.
-    #[error("`inject.overlay.json` in the preset is no JSON: {0}")]
+    /// Its addition to a settings file is not valid JSON.
+    #[error("`inject.overlay.json` in the preset is not valid JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// What is started.
+/// A command to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Launch {
     pub argv: Vec<String>,
@@ -60,32 +62,32 @@ pub(crate) struct Launch {
     /// Files of the agent's own folder, with their content.
     pub files: Vec<(PathBuf, String)>,
     /// A home that shows the user's files.
-    pub overlay: Option<Shown>,
+    pub overlay: Option<ResolvedOverlay>,
 }
 
-/// The name of the file in an agent's folder that proves who it is.
+/// The name of the identity file in an agent's folder.
 pub(crate) const IDENTITY_FILE: &str = "identity";
 
 impl Launch {
-    /// Puts the values into a preset.
+    /// Fills the values into a preset.
     pub(crate) fn new(
         preset: &Preset,
         program: &Path,
-        around: LaunchContext<'_>,
+        context: LaunchContext<'_>,
         opening: Opening<'_>,
     ) -> Result<Self, LaunchError> {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let one = |tool: &&str| preset.approved.form.replace("{{tool}}", tool);
-        let approved: Vec<_> = around.approved.iter().map(one).collect();
+        let approved: Vec<_> = context.approved.iter().map(one).collect();
         let mut values = Values::from([
-            ("patterm", path(around.patterm)),
-            ("hook", format!("{} hook", shell_word(&path(around.patterm)))),
-            ("socket", path(around.socket)),
-            ("project_key", around.project_key.to_owned()),
-            ("identity_file", path(&around.folder.join(IDENTITY_FILE))),
-            ("folder", path(around.folder)),
+            ("patterm", path(context.patterm)),
+            ("hook", format!("{} hook", shell_word(&path(context.patterm)))),
+            ("socket", path(context.socket)),
+            ("project_key", context.project_key.to_owned()),
+            ("identity_file", path(&context.folder.join(IDENTITY_FILE))),
+            ("folder", path(context.folder)),
             ("approved", approved.join(&preset.approved.separator)),
-            ("conversation", around.conversation.to_owned()),
+            ("conversation", context.conversation.to_owned()),
         ]);
         let all = |texts: &[String], values: &Values| {
             texts.iter().map(|text| render(text, values)).collect::<Result<Vec<_>, _>>()
@@ -101,35 +103,35 @@ impl Launch {
         argv.extend(preset.args.iter().cloned());
         argv.extend(all(&preset.inject.args, &values)?);
         argv.extend(naming.into_iter().filter(|_| !first));
-        let mut env = BTreeMap::from([
-            ("PATTERM_SOCKET".to_owned(), values["socket"].clone()),
-            ("PATTERM_PROJECT_KEY".to_owned(), values["project_key"].clone()),
-            ("PATTERM_IDENTITY_FILE".to_owned(), values["identity_file"].clone()),
-        ]);
-        env.extend(preset.env.clone());
+        let mut env = preset.env.clone();
         for (name, text) in &preset.inject.env {
             let text = render(text, &values)?;
-            let own = around.environment.get(name);
+            let own = context.environment.text(name);
             env.insert(name.clone(), own.and_then(|own| merged(own, &text)).unwrap_or(text));
         }
         let mut files = Vec::new();
         for (name, text) in &preset.inject.files {
             let built_in = BUILT_IN_FILES.iter().find(|(name, _)| name == text);
             let text = built_in.map_or(text.as_str(), |(_, text)| text);
-            files.push((around.folder.join(name), render(text, &values)?));
+            files.push((context.folder.join(name), render(text, &values)?));
         }
         let overlay = match &preset.inject.overlay {
             Some(overlay) => {
                 let json = render(&overlay.json, &values)?;
                 let homes = [&overlay.variable, "HOME"];
-                let home = homes.iter().find_map(|name| around.environment.get(*name));
-                let home = Path::new(home.map_or("/", String::as_str));
-                let shown = Shown::new(overlay, &json, home, around.folder)?;
-                env.insert(overlay.variable.clone(), path(&around.folder.join(HOME)));
-                Some(shown)
+                let home = homes.iter().find_map(|name| context.environment.get(name));
+                let home = home.map_or(Path::new("/"), Path::new);
+                let resolved = ResolvedOverlay::new(overlay, &json, home, context.folder)?;
+                env.insert(overlay.variable.clone(), path(&context.folder.join(HOME)));
+                Some(resolved)
             }
             None => None,
         };
+        // Whatever the preset sets, an agent cannot have another identity.
+        env.remove("PATTERM_IDENTITY");
+        env.insert("PATTERM_SOCKET".into(), values["socket"].clone());
+        env.insert("PATTERM_PROJECT_KEY".into(), values["project_key"].clone());
+        env.insert("PATTERM_IDENTITY_FILE".into(), values["identity_file"].clone());
         let prompt_args = match (&preset.prompt, opening) {
             (Some(form), Opening::Fresh { prompt: Some(prompt) }) => {
                 values.insert("prompt", prompt.to_owned());
@@ -141,23 +143,23 @@ impl Launch {
     }
 }
 
-/// A word as a shell reads it back.
+/// Quotes a word for a shell.
 fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Where a program is, or why it is not found.
-pub fn find_program(program: &str, path: &str, from: &Path) -> Result<PathBuf, String> {
+/// The path of a program, or why it was not found.
+pub fn find_program(program: &str, path: &OsStr, from: &Path) -> Result<PathBuf, String> {
     if program.contains('/') {
         let at = from.join(program);
         return match is_executable(&at) {
             true => Ok(at),
-            false => Err(format!("{} is no program that can be run", at.display())),
+            false => Err(format!("{} is not an executable file", at.display())),
         };
     }
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     let found = folders.map(|folder| folder.join(program)).find(|at| is_executable(at));
-    found.ok_or_else(|| format!("`{program}` is in no folder of PATH"))
+    found.ok_or_else(|| format!("`{program}` was not found on PATH"))
 }
 
 fn is_executable(path: &Path) -> bool {
@@ -171,21 +173,24 @@ mod tests {
 
     fn launch(name: &str, opening: Opening<'_>) -> Launch {
         let catalogue = Catalogue::read(None);
-        let preset = catalogue.presets[name].preset.as_ref().unwrap();
-        let around = LaunchContext {
+        launch_of(catalogue.presets[name].preset.as_ref().unwrap(), opening)
+    }
+
+    fn launch_of(preset: &Preset, opening: Opening<'_>) -> Launch {
+        let context = LaunchContext {
             patterm: Path::new("/bin/pat term"),
             socket: Path::new("/run/1.sock"),
             project_key: "k",
             folder: Path::new("/state/p1"),
             approved: &["whoami", "help"],
             conversation: "0123",
-            environment: &BTreeMap::new(),
+            environment: &Environment::default(),
         };
-        Launch::new(preset, Path::new("/bin/cli"), around, opening).unwrap()
+        Launch::new(preset, Path::new("/bin/cli"), context, opening).unwrap()
     }
 
     #[test]
-    fn every_preset_can_be_filled_and_shows_no_identity_in_its_arguments() {
+    fn every_preset_yields_a_command_without_secrets_in_its_arguments() {
         for name in Catalogue::read(None).presets.keys() {
             for opening in [Opening::Fresh { prompt: Some("-do it") }, Opening::Again] {
                 let launch = launch(name, opening);
@@ -207,15 +212,33 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_found_on_the_path_or_by_theirs() {
+    fn the_example_preset_can_be_launched() {
+        let text = include_str!("../../../../docs/examples/preset.toml");
+        let preset: Preset = toml::from_str(text).unwrap();
+        let launch = launch_of(&preset, Opening::Fresh { prompt: Some("go") });
+        let config = "/state/p1/mcp.json";
+        assert_eq!(launch.argv, ["/bin/cli", "--mcp-config", config, "--session", "0123"]);
+        assert_eq!(launch.prompt_args, ["--", "go"]);
+        let servers: serde_json::Value = serde_json::from_str(&launch.files[0].1).unwrap();
+        assert_eq!(servers["mcpServers"]["patterm"]["command"], "/bin/pat term");
+        let again = launch_of(&preset, Opening::Again);
+        assert_eq!(again.argv[3..], ["--resume", "0123"]);
+    }
+
+    #[test]
+    fn programs_are_found_on_path_or_by_their_own_path() {
         let dir = tempfile::tempdir().unwrap();
         let (folder, text) = (dir.path().to_str().unwrap(), dir.path().join("text"));
         std::fs::write(&text, "").unwrap();
         let root = Path::new("/");
-        assert!(find_program("sh", "/nowhere:/bin", root).unwrap().ends_with("bin/sh"));
-        assert!(find_program("bin/sh", "", root).is_ok());
-        assert!(find_program("text", folder, root).unwrap_err().contains("in no folder of PATH"));
-        let no_program = find_program(text.to_str().unwrap(), "", root);
-        assert!(no_program.unwrap_err().contains("no program"));
+        assert!(find_program("sh", "/nowhere:/bin".as_ref(), root).unwrap().ends_with("bin/sh"));
+        assert!(find_program("bin/sh", "".as_ref(), root).is_ok());
+        assert!(
+            find_program("text", folder.as_ref(), root)
+                .unwrap_err()
+                .contains("was not found on PATH")
+        );
+        let no_program = find_program(text.to_str().unwrap(), "".as_ref(), root);
+        assert!(no_program.unwrap_err().contains("not an executable file"));
     }
 }

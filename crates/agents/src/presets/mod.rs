@@ -1,4 +1,4 @@
-//! Presets: what is known of the CLIs of agents, as data.
+//! Presets: descriptions of agents' CLIs, as data.
 
 mod catalogue;
 mod launch;

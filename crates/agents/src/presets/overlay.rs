@@ -1,6 +1,6 @@
-//! A home for a CLI that takes its settings from nowhere else: it shows the user's own files, and
-//! one of them with more in it. What is added is never in the user's file; what the CLI itself changes is
-//! (`write_back.rs`).
+//! A home for a CLI that reads its settings from nowhere else: it shows the user's own files, one
+//! of them with additions. Additions never reach the user's file; changes that the CLI itself makes
+//! do (`write_back.rs`).
 
 use std::fs::DirBuilder;
 use std::io;
@@ -14,26 +14,26 @@ use super::settings_text::without_comments;
 use super::write_back::{self, HOME, Note};
 use patterm_store::state::write_whole;
 
-/// What is made of an overlay: whose files, where they are shown, and what is added.
+/// A resolved overlay: the user's files, where they are shown, and the additions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Shown {
+pub(crate) struct ResolvedOverlay {
     /// The user's folder.
     pub source: PathBuf,
-    /// The folder that shows it, in a home in the agent's folder.
+    /// The folder that shows it, in the agent's own home.
     pub folder: PathBuf,
     agent: PathBuf,
-    /// The file with more in it, and what.
+    /// The file with additions, and the additions.
     pub file: String,
     pub more: Value,
-    /// What is shown though it is not there yet: what the CLI writes there is the user's. A name that
-    /// ends with `/` is a folder's.
+    /// What is shown although it does not exist yet: files that the CLI creates there belong to the
+    /// user. A name that ends with `/` is a folder.
     pub also: Vec<String>,
-    /// What is shown of the user's home beside that folder, where it is there.
+    /// What else of the user's home is shown, if it exists.
     pub beside: Vec<String>,
 }
 
-impl Shown {
-    /// Fills in an overlay; `home` is the user's, `folder` the agent's own.
+impl ResolvedOverlay {
+    /// Resolves an overlay; `home` is the user's home, `folder` the agent's own folder.
     pub(crate) fn new(
         overlay: &Overlay,
         more: &str,
@@ -51,16 +51,17 @@ impl Shown {
         })
     }
 
-    /// Makes the folder anew. What the CLI wrote into it before goes to the user's folder first.
-    pub(crate) fn make(&self) -> io::Result<()> {
+    /// Recreates the folder. Files that the CLI wrote there before are moved to the user's folder
+    /// first.
+    pub(crate) fn create(&self) -> io::Result<()> {
         self.write_back()?;
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        self.show_beside()?;
+        self.link_beside()?;
         let mut names = Vec::new();
         for name in &self.also {
             let (name, is_folder) = name.strip_suffix('/').map_or((&**name, false), |n| (n, true));
             if is_folder {
-                // A folder cannot be made through a link to nothing.
+                // A folder cannot be created through a dangling link.
                 let folder = self.source.join(name);
                 DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             }
@@ -82,7 +83,7 @@ impl Shown {
         self.note(settings).write(&self.agent)
     }
 
-    /// Moves what the CLI wrote into its home to the user's.
+    /// Moves the files that the CLI wrote in its home to the user's home.
     pub(crate) fn write_back(&self) -> io::Result<()> {
         write_back::write_back(&self.agent, Some(&self.note(Value::Null)))
     }
@@ -97,8 +98,8 @@ impl Shown {
         }
     }
 
-    /// Shows what the CLI reads in the user's home beside its own folder.
-    fn show_beside(&self) -> io::Result<()> {
+    /// Links what the CLI reads in the user's home apart from its own folder.
+    fn link_beside(&self) -> io::Result<()> {
         let homes = self.source.parent().zip(self.folder.parent());
         let Some((theirs, own)) = homes else { return Ok(()) };
         for name in &self.beside {
@@ -111,7 +112,7 @@ impl Shown {
     }
 }
 
-/// JSON settings of the user's with more in them; `None` where either is no object.
+/// The user's JSON settings with additions; `None` if one of them is not an object.
 pub(super) fn merged(own: &str, more: &str) -> Option<String> {
     let mut own: Value = serde_json::from_str(&without_comments(own)).ok()?;
     let more: Value = serde_json::from_str(more).ok()?;
@@ -121,7 +122,7 @@ pub(super) fn merged(own: &str, more: &str) -> Option<String> {
     })
 }
 
-/// Adds what is not there, into objects and lists.
+/// Adds values, recursing into objects and appending to lists.
 fn add(to: &mut Value, more: &Value) {
     match (to, more) {
         (Value::Object(to), Value::Object(more)) => {
@@ -140,13 +141,13 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_users_files_are_shown_and_one_has_more_in_it() {
+    fn the_users_files_are_shown_and_one_has_additions() {
         let dir = tempfile::tempdir().unwrap();
         let source = dir.path().join("user/.cli");
         std::fs::create_dir_all(source.join("history")).unwrap();
         let settings = "{ // mine\n \"theme\": \"a // b\", /* x */ \"servers\": {\"own\": 1}}";
         std::fs::write(source.join("settings.json"), settings).unwrap();
-        let shown = Shown {
+        let overlay = ResolvedOverlay {
             source: source.clone(),
             folder: dir.path().join("agent/home/.cli"),
             agent: dir.path().join("agent"),
@@ -156,27 +157,27 @@ mod tests {
             beside: vec![".env".into(), ".agents".into()],
         };
         std::fs::write(dir.path().join("user/.env"), "A=1").unwrap();
-        shown.make().unwrap();
-        shown.make().unwrap();
-        let text = std::fs::read_to_string(shown.folder.join("settings.json")).unwrap();
+        overlay.create().unwrap();
+        overlay.create().unwrap();
+        let text = std::fs::read_to_string(overlay.folder.join("settings.json")).unwrap();
         let merged: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(merged, json!({"theme": "a // b", "servers": {"own": 1, "patterm": 2}}));
         assert_eq!(std::fs::read_to_string(source.join("settings.json")).unwrap(), settings);
-        std::fs::write(shown.folder.join("login.json"), "token").unwrap();
+        std::fs::write(overlay.folder.join("login.json"), "token").unwrap();
         assert_eq!(std::fs::read_to_string(source.join("login.json")).unwrap(), "token");
-        std::fs::write(shown.folder.join("history/one"), "").unwrap();
+        std::fs::write(overlay.folder.join("history/one"), "").unwrap();
         assert!(source.join("history/one").exists());
-        std::fs::create_dir_all(shown.folder.join("tmp/project/chats")).unwrap();
+        std::fs::create_dir_all(overlay.folder.join("tmp/project/chats")).unwrap();
         assert!(source.join("tmp/project/chats").is_dir());
         let home = dir.path().join("agent/home");
         assert_eq!(std::fs::read_to_string(home.join(".env")).unwrap(), "A=1");
-        assert!(!home.join(".agents").is_symlink(), "it could not be made there");
+        assert!(!home.join(".agents").is_symlink(), "missing files are not linked");
     }
 
     #[test]
-    fn an_overlay_that_is_made_anew_loses_nothing_that_was_written_into_it() {
+    fn recreating_an_overlay_loses_nothing_that_was_written_into_it() {
         let dir = tempfile::tempdir().unwrap();
-        let shown = Shown {
+        let overlay = ResolvedOverlay {
             source: dir.path().join("user/.cli"),
             folder: dir.path().join("agent/home/.cli"),
             agent: dir.path().join("agent"),
@@ -185,20 +186,23 @@ mod tests {
             also: Vec::new(),
             beside: Vec::new(),
         };
-        // As it was left by a version that wrote no note of it.
-        std::fs::create_dir_all(shown.folder.join("tmp/project")).unwrap();
-        std::fs::write(shown.folder.join("tmp/project/chat"), "said").unwrap();
-        std::fs::write(shown.folder.join("settings.json"), "{}").unwrap();
-        shown.make().unwrap();
-        let chat = shown.source.join("tmp/project/chat");
+        // As a version without notes left it.
+        std::fs::create_dir_all(overlay.folder.join("tmp/project")).unwrap();
+        std::fs::write(overlay.folder.join("tmp/project/chat"), "said").unwrap();
+        std::fs::write(overlay.folder.join("settings.json"), "{}").unwrap();
+        overlay.create().unwrap();
+        let chat = overlay.source.join("tmp/project/chat");
         assert_eq!(std::fs::read_to_string(&chat).unwrap(), "said");
-        assert_eq!(std::fs::read_to_string(shown.folder.join("tmp/project/chat")).unwrap(), "said");
-        // And by this one.
-        std::fs::create_dir_all(shown.folder.join("skills/new")).unwrap();
-        std::fs::write(shown.folder.join("settings.json"), "{\"theme\": 1}").unwrap();
-        shown.make().unwrap();
-        assert!(shown.source.join("skills/new").is_dir());
-        let settings = std::fs::read_to_string(shown.source.join("settings.json")).unwrap();
+        assert_eq!(
+            std::fs::read_to_string(overlay.folder.join("tmp/project/chat")).unwrap(),
+            "said"
+        );
+        // As this version leaves it.
+        std::fs::create_dir_all(overlay.folder.join("skills/new")).unwrap();
+        std::fs::write(overlay.folder.join("settings.json"), "{\"theme\": 1}").unwrap();
+        overlay.create().unwrap();
+        assert!(overlay.source.join("skills/new").is_dir());
+        let settings = std::fs::read_to_string(overlay.source.join("settings.json")).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&settings).unwrap(), json!({"theme": 1}));
     }
 }

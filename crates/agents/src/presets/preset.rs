@@ -1,55 +1,61 @@
-//! What is known of one agent's CLI: how it is started, how it is told things, and what it looks
-//! like when it works, rests or waits for a person. All of it is data that a user can override.
+//! The description of one agent's CLI: how to start it, how to type into it, and what it looks like
+//! when it works, is idle or waits for a person. All of it is data that a user can override.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use regex::Regex;
 use serde::{Deserialize, Deserializer};
 
-use crate::activity_state::ActivityState;
+use crate::activity_state::{ActivityState, AnswerWay};
 
 /// One agent's CLI.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preset {
-    /// What people call it.
+    /// Its name for people.
     pub title: String,
-    /// The program, looked for on PATH where it is no path.
+    /// The program: a path, or a name that is searched for on PATH.
     pub program: String,
-    /// Arguments of the user's own: a model, a mode.
+    /// The user's own arguments, such as a model or a mode.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Variables of the user's own.
+    /// The user's own variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// How patterm's tools and the agent's identity are given to it.
+    /// A file with more of them, relative to the project.
+    pub env_file: Option<PathBuf>,
+    /// How the CLI gets patterm's tools and the agent's identity.
     #[serde(default)]
     pub inject: Inject,
-    /// How patterm's own tools are written where the CLI is told not to ask before using them.
+    /// How patterm's tools are named in the CLI's list of tools that need no approval.
     #[serde(default)]
     pub approved: Approved,
-    /// How its model knows patterm's tools: `{{tool}}` is the name of one.
+    /// How its model sees patterm's tools: `{{tool}}` is the name of one.
     pub tool_name: Option<String>,
-    /// How the first prompt is given. Without it, it is typed in once the CLI is ready.
+    /// How the first prompt is passed. Without it, the prompt is typed once the CLI is ready.
     pub prompt: Option<PromptArguments>,
-    /// How a conversation is taken up again. Without it, it cannot be.
+    /// How a conversation is resumed. Without it, that is not possible.
     pub resume: Option<Resume>,
-    /// How turns are typed in.
+    /// How turns are typed.
     #[serde(default)]
     pub input: Input,
-    /// How to read what stands in its prompt box.
+    /// How to read the content of its prompt box.
     pub composer: Option<Composer>,
-    /// What its screen and title say, by names that reasons show.
+    /// Rules for its screen and title, by names that reasons show.
     #[serde(default)]
     pub rules: BTreeMap<String, Rule>,
-    /// What its hooks say, by the names of the events.
+    /// The meaning of its hooks, by the names of the events.
     #[serde(default)]
     pub hooks: BTreeMap<String, Hook>,
 }
 
-/// What makes the CLI use patterm's tools, for one launch and without a file of the user's. Values
-/// are typed in.
+/// What makes the CLI use patterm's tools, for one launch and without changing the user's files.
+///
+/// Values are filled in, `{{name}}` as it is and `{{json:name}}` as a JSON string: `patterm` (the path of its
+/// binary), `hook` (the command that a hook runs), `socket`, `project_key`, `identity_file`, `folder` (the agent's
+/// own), `approved` (the tools that need no approval, written as [`Approved`] says) and `conversation` (its id).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Inject {
@@ -57,52 +63,52 @@ pub struct Inject {
     pub args: Vec<String>,
     /// Variables.
     pub env: BTreeMap<String, String>,
-    /// Files, in a folder of the agent's own.
+    /// Files in the agent's own folder.
     pub files: BTreeMap<String, String>,
-    /// A home that shows the user's settings with more in them.
+    /// A home that shows the user's settings with additions.
     pub overlay: Option<Overlay>,
 }
 
-/// A home of the agent's own that shows the user's files.
+/// A home for the agent that shows the user's files.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overlay {
     /// The folder below the home.
     pub of: String,
-    /// The variable that tells the CLI where its home is, and that may tell where the user's is.
+    /// The variable that sets the CLI's home; the user may have set it, too.
     pub variable: String,
-    /// The file that gets more, as JSON.
+    /// The JSON file that gets additions.
     pub file: String,
-    /// What it gets.
+    /// The additions.
     pub json: String,
-    /// Files that the CLI may write for the first time, and that are the user's. A name that ends with
-    /// `/` is a folder's, which is made.
+    /// Files that the CLI may create and that belong to the user. A name that ends with `/` is a
+    /// folder, which patterm creates.
     #[serde(default)]
     pub also: Vec<String>,
-    /// What else of the user's home the CLI reads there.
+    /// What else the CLI reads from the user's home.
     #[serde(default)]
     pub beside: Vec<String>,
 }
 
 impl Preset {
-    /// A text as a turn that is taken for words and for nothing else.
-    pub(crate) fn as_words(&self, text: &str) -> String {
+    /// A text as a turn that the CLI does not interpret as a command.
+    pub(crate) fn as_plain_turn(&self, text: &str) -> String {
         let command = self.input.commands.as_ref().is_some_and(|commands| commands.is_match(text));
-        // A line that ends with it goes on, for most of them, instead of being submitted.
-        let goes_on = text.ends_with('\\');
-        format!("{}{text}{}", if command { " " } else { "" }, if goes_on { " " } else { "" })
+        // Most CLIs continue a line that ends with a backslash instead of submitting it.
+        let continues = text.ends_with('\\');
+        format!("{}{text}{}", if command { " " } else { "" }, if continues { " " } else { "" })
     }
 
-    /// Whether the CLI has a file open from its first turn on. It may show work beside its prompt before
-    /// that, while it starts.
+    /// Whether the CLI has a conversation file open from its first turn on. It may show work beside
+    /// its prompt before that, while it starts.
     pub(crate) fn has_conversation_file(&self) -> bool {
         self.resume.as_ref().is_some_and(|resume| resume.told_by_files.is_some())
     }
 
-    /// A text as it is typed in, with a blank behind what opens a list of completions: an open list
-    /// would take the key that submits, and change the text.
+    /// A text as it is typed, with a blank after anything that opens a list of completions: an open
+    /// list would consume the key that submits, and change the text.
     pub(crate) fn as_typed(&self, text: &str) -> String {
-        let mut words = self.as_words(text);
+        let mut words = self.as_plain_turn(text);
         if self.input.completions.as_ref().is_some_and(|list| list.is_match(&words)) {
             words.push(' ');
         }
@@ -110,13 +116,13 @@ impl Preset {
     }
 }
 
-/// How the names of approved tools are put into arguments and files.
+/// How the names of approved tools are written in arguments and files.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approved {
-    /// One of them; `{{tool}}` is its name.
+    /// The form of one; `{{tool}}` is its name.
     pub form: String,
-    /// What stands between two.
+    /// The separator between two.
     pub separator: String,
 }
 
@@ -128,75 +134,75 @@ pub struct PromptArguments {
     pub args: Vec<String>,
 }
 
-/// The arguments that name a conversation. `{{conversation}}` is its id: one that we chose, or one
-/// that a hook told.
+/// The arguments that name a conversation. `{{conversation}}` is its id: patterm chose it, or a
+/// hook reported it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resume {
-    /// When it begins; empty where the CLI chooses the id.
+    /// To begin it; empty if the CLI chooses the id.
     #[serde(default)]
     pub begin: Vec<String>,
-    /// When it is taken up again.
+    /// To resume it.
     pub again: Vec<String>,
-    /// The member of a call's `_meta` by which the CLI tells the id to patterm's tools.
+    /// The member of a call's `_meta` in which the CLI sends the id to patterm's tools.
     pub told_by_calls: Option<String>,
-    /// The files by which the CLI tells the id.
+    /// The files that contain the id in their names.
     pub told_by_files: Option<ToldByFiles>,
-    /// Whether `again` stands before the other arguments, as subcommands do.
+    /// Whether `again` precedes the other arguments, as subcommands do.
     #[serde(default)]
     pub first: bool,
-    /// Asked to end while it loads a conversation, the CLI deletes that conversation: so it is killed
-    /// as long as it has taken no turn.
+    /// If the CLI is terminated while it loads a conversation, it deletes that conversation: so it
+    /// is killed until it has had a turn.
     #[serde(default)]
     pub kill_unused: bool,
 }
 
-/// Files that a CLI has open while it has a conversation, with its id in their names.
+/// Files that a CLI has open during a conversation, with its id in their names.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToldByFiles {
-    /// The path of the file that has the conversation; its group `id` is the id.
+    /// The path of the file that contains the conversation; its group `id` is the id.
     #[serde(deserialize_with = "pattern_with_id")]
     pub path: Regex,
-    /// The path of a file that is written when the conversation is taken up, and tells the same.
+    /// The path of a file that is written when the conversation is resumed, with the same group.
     #[serde(default, deserialize_with = "optional_pattern_with_id")]
     pub taken_up: Option<Regex>,
-    /// JSON pointers into the first line of the file: where one of them finds something, it is no
-    /// conversation of a person's but of a helper's inside of the CLI.
+    /// JSON pointers into the first line of the file: if one of them matches, it is the
+    /// conversation of a subagent inside the CLI.
     #[serde(default)]
     pub unless: Vec<String>,
 }
 
-/// How turns are typed in.
+/// How turns are typed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Input {
     /// The key that submits.
     pub submit: String,
-    /// The key that submits while it works, where that is another.
+    /// The key that submits while it works, if that is different.
     pub submit_while_working: Option<String>,
-    /// What would be taken for a command of the CLI's own, not for words, at the beginning of a turn.
-    /// A blank before it makes it words.
+    /// Text at the beginning of a turn that the CLI would interpret as a command of its own. A
+    /// blank before it prevents that.
     #[serde(deserialize_with = "optional_pattern")]
     pub commands: Option<Regex>,
-    /// What opens a list of completions at the end of a turn, which would take the key that submits.
-    /// A blank behind it closes the list.
+    /// Text at the end of a turn that opens a list of completions, which would consume the key that
+    /// submits. A blank after it closes the list.
     #[serde(deserialize_with = "optional_pattern")]
     pub completions: Option<Regex>,
-    /// It takes no paste before it has switched bracketed paste on.
+    /// It accepts no paste before it has enabled bracketed paste.
     pub wants_bracketed_paste: bool,
-    /// A turn that comes while it works is kept by the CLI and taken later.
+    /// The CLI queues a turn that is submitted while it works.
     pub while_working: bool,
-    /// How long its screen must stand still after a paste before Enter is pressed.
+    /// How long its screen must be stable after a paste before Enter is pressed.
     #[serde(deserialize_with = "milliseconds")]
     pub settle_ms: Duration,
-    /// How long after it first showed its prompt it may still swallow keys.
+    /// How long after it first showed its prompt it may still lose keys.
     #[serde(deserialize_with = "milliseconds")]
     pub warm_up_ms: Duration,
-    /// How long after a submit it may show nothing of it.
+    /// How long after a submit it may show no reaction.
     #[serde(deserialize_with = "milliseconds")]
     pub hold_ms: Duration,
-    /// Output that pauses for this long means rest, where no rule says anything.
+    /// Without output for this long it counts as idle, if no rule matches.
     #[serde(deserialize_with = "optional_milliseconds")]
     pub quiet_ms: Option<Duration>,
 }
@@ -218,38 +224,39 @@ impl Default for Input {
     }
 }
 
-/// How to read what stands in the prompt box.
+/// How to read the content of the prompt box.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Composer {
-    /// What stands before the text, on its first row; the last row that matches counts. Where
-    /// there is a `bar`, it stands before every row.
+    /// What precedes the text on its first row; the last row that matches counts. Rows have no blanks at
+    /// their end, so an empty prompt box may show nothing but the mark. With a `bar`, it precedes every
+    /// row.
     #[serde(deserialize_with = "pattern")]
     pub begin: Regex,
-    /// Its rows are all those above its end that `begin` matches, but for so many that say
-    /// something else.
+    /// Its rows are all those above its end that `begin` matches, except the number of rows given
+    /// here, which contain something else.
     pub bar: Option<Bar>,
-    /// What stands before the text on the rows after it.
+    /// What precedes the text on the following rows.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub more: Option<Regex>,
     /// The row after its last one; the last row that matches counts.
     #[serde(deserialize_with = "pattern")]
     pub end: Regex,
-    /// What stands below it only where this is no prompt box, but a message of the conversation that
+    /// What is below it only if this is not the prompt box, but a message of the conversation that
     /// looks like one.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub covered: Option<Regex>,
-    /// What stands before a message of the user's in the conversation, on its first row; where it
-    /// is also before the rows after that, `more` need not match them.
+    /// What precedes a message of the user in the conversation, on its first row. If it also
+    /// precedes the following rows, `more` need not match them.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub said: Option<Regex>,
     /// What is cut off at the end of its rows.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub border: Option<Regex>,
-    /// The terminal's cursor is shown in it; where it is not, this is no prompt box.
+    /// The terminal's cursor is shown in it; otherwise this is not the prompt box.
     #[serde(default)]
     pub has_cursor: bool,
-    /// What it shows while it is empty, where that is not told by being faint.
+    /// What it shows while it is empty, if that is not faint.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub placeholder: Option<Regex>,
 }
@@ -258,15 +265,15 @@ pub struct Composer {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
-    /// How many of its lowest rows are no text.
+    /// How many of its lowest rows are not text.
     pub below: u16,
 }
 
-/// What a screen or a title says.
+/// A rule that derives a state from a screen or a title.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// The state that follows.
+    /// The resulting state.
     pub state: ActivityState,
     /// The title matches.
     #[serde(default, deserialize_with = "optional_pattern")]
@@ -277,113 +284,120 @@ pub struct Rule {
     /// How many of the rows that are not blank count as the lowest.
     #[serde(default = "bottom_rows")]
     pub rows: usize,
-    /// What `bottom` looks for may be wrapped onto the next row: in a narrow pane the CLI breaks its hints.
+    /// The text that `bottom` matches may be wrapped onto the next row: the CLI wraps its hints in
+    /// a narrow pane.
     #[serde(default)]
     pub wraps: bool,
-    /// And none of those rows matches this.
+    /// None of those rows matches this.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub unless: Option<Regex>,
-    /// The lowest row that is not blank matches: a dialog stands in the place of the prompt box, below
-    /// everything that was said.
+    /// The lowest row that is not blank matches: a dialog replaces the prompt box, below the whole
+    /// conversation.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub lowest: Option<Regex>,
-    /// And that row does not match this.
+    /// That row does not match this.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub unless_lowest: Option<Regex>,
-    /// No prompt box is seen: whatever covers it is the CLI's own.
+    /// No prompt box is visible: whatever covers it belongs to the CLI.
     #[serde(default)]
     pub no_prompt: bool,
-    /// What stands between the prompt box and the last row above it that matches `since` matches,
-    /// as lines.
+    /// The text between the last row that matches `since` and the prompt box matches, as lines.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub above: Option<Regex>,
     /// The row where the last turn begins, for `above`; without it, all rows above count.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub since: Option<Regex>,
-    /// What the program says of its own state (OSC 7501) matches.
+    /// The program's report of its own state (OSC 7501) matches.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub report: Option<Regex>,
-    /// What in the rows that it looks at says when a limit ends: the group `until`.
+    /// Finds the end of a limit in the checked rows: the group `until`.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub until: Option<Regex>,
-    /// It must have held for this long before it counts: a screen that is being drawn may lack its
+    /// How long it must have matched before it counts: a screen that is being drawn may lack its
     /// prompt box for a moment. Before a key is pressed it counts at once.
     #[serde(default, deserialize_with = "milliseconds")]
     pub for_ms: Duration,
-    /// What that means, in words that the reason shows.
+    /// What it means, for the reason.
     pub says: Option<String>,
-    /// What the reason quotes of the lowest rows, as lines without their borders, or of what stands
-    /// `above`: the lowest place that each pattern matches, or the group `quote` of it. Without a match, it
-    /// is the row that matched.
+    /// What the reason quotes from the lowest rows, as lines without their borders, or from the
+    /// text for `above`: the lowest match of each pattern, or its group `quote`. Without a match,
+    /// the row that matched is quoted.
     #[serde(default, deserialize_with = "patterns")]
     pub quotes: Vec<Regex>,
-    /// The program says by OSC 9;4 that it is busy, or that it is not.
+    /// Finds the options of a dialog that share one row: each group is one option.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub options: Option<Regex>,
+    /// The keys that choose an option of the dialog: the first of these that applies to it. Without any, patterm
+    /// does not answer it.
+    #[serde(default)]
+    pub answer: Vec<AnswerWay>,
+    /// The program reports by OSC 9;4 that it is busy, or that it is not.
     pub progress: Option<bool>,
 }
 
 impl Rule {
     /// Whether it depends on the title or on OSC 9;4. A program that reports its state (OSC 7501)
-    /// keeps no mark of it there, and a model may have chosen the words of its title.
+    /// does not show it there, and a model may have chosen its title.
     pub(crate) fn is_by_title(&self) -> bool {
         self.title.is_some() || self.progress.is_some()
     }
 }
 
-/// How a hook says that usage is used up or that a rate is limited.
+/// How a hook reports a usage or rate limit.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// Where in what it was given the kind of the failure stands, as a JSON pointer, and which kinds
-    /// are limits. Without them, the hook always tells of one.
+    /// JSON pointer to the kind of the failure in the hook's input. Without it, the hook always
+    /// reports a limit.
     pub kind: Option<String>,
     /// The kinds that are limits.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub is: Option<Regex>,
-    /// Where the CLI's words for it stand.
+    /// JSON pointer to the CLI's message.
     pub text: String,
-    /// What in those words says when it ends: the group `until`.
+    /// Finds the end of the limit in that message: the group `until`.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub until: Option<Regex>,
 }
 
-/// What a hook says.
+/// The meaning of a hook.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hook {
-    /// The state that follows.
+    /// The resulting state.
     pub state: Option<ActivityState>,
-    /// What that means, in words that the reason shows.
+    /// What it means, for the reason.
     pub says: Option<String>,
-    /// The turn is over because it failed.
+    /// The turn ended because it failed.
     #[serde(default)]
     pub failed: bool,
-    /// Where in what it was given the text of a turn stands, as a JSON pointer.
+    /// JSON pointer to the text of a turn in the hook's input.
     pub prompt: Option<String>,
-    /// Where the id of the conversation stands.
+    /// JSON pointer to the id of the conversation.
     pub conversation: Option<String>,
-    /// What says that nothing was said in that conversation yet.
+    /// How to recognise that the conversation has no turns yet.
     pub fresh: Option<Fresh>,
-    /// Where something stands that goes on although the turn is over.
+    /// JSON pointer to work that continues after the turn.
     pub background: Option<String>,
-    /// How it says that the turn ended at a limit.
+    /// How it reports that the turn ended at a limit.
     pub limit: Option<Limit>,
-    /// The CLI goes on when its hook returns, and would begin without patterm's tools: so it returns
-    /// when the CLI has them.
+    /// The CLI continues when its hook returns, and would start without patterm's tools: so the
+    /// hook returns once the CLI has them.
     #[serde(default)]
     pub waits_for_tools: bool,
 }
 
-/// How a hook says that a conversation begins.
+/// How a hook reports that a conversation is new.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fresh {
-    /// Where in what it was given, as a JSON pointer.
+    /// JSON pointer into the hook's input.
     pub at: String,
-    /// By one of these words.
+    /// The values that mean so.
     pub words: Vec<String>,
 }
 
-/// Rows that hold a CLI's prompt, its footer, and a dialog.
+/// How many rows contain a CLI's prompt, its footer, and a dialog.
 fn bottom_rows() -> usize {
     12
 }
@@ -431,7 +445,7 @@ mod tests {
     use crate::presets::Catalogue;
 
     #[test]
-    fn no_list_of_completions_is_open_behind_a_turn() {
+    fn no_list_of_completions_is_open_after_a_turn() {
         let catalogue = Catalogue::read(None);
         let typed =
             |cli: &str, text: &str| catalogue.presets[cli].preset.as_ref().unwrap().as_typed(text);

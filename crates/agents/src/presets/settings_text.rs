@@ -1,5 +1,5 @@
-//! Settings that people write, as text: JSON with comments, and changes of it that leave all else as it
-//! is, the order and the comments too.
+//! Settings files as text: JSON with comments, and edits that leave everything else as it is,
+//! including the order and the comments.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// How a level is indented in a text that does not show it.
+/// The indentation of a text that does not show its own.
 const UNIT: &str = "  ";
 
-/// The same JSON with blanks in place of its comments, byte for byte.
+/// The same JSON with its comments replaced by blanks, byte for byte.
 pub(super) fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -38,7 +38,7 @@ pub(super) fn without_comments(text: &str) -> String {
     out
 }
 
-/// The text of settings, changed where it does not say what is wanted; `None` if it is no JSON.
+/// The text of settings, edited to have the wanted value; `None` if it is not JSON.
 pub(super) fn changed(text: &str, wanted: &Value) -> Option<String> {
     let plain = without_comments(text);
     let root: &RawValue = serde_json::from_str(&plain).ok()?;
@@ -50,17 +50,17 @@ pub(super) fn changed(text: &str, wanted: &Value) -> Option<String> {
     }
     editor.edit(root, wanted)?;
     let out = editor.apply();
-    let says: Value = serde_json::from_str(&without_comments(&out)).ok()?;
-    (says == *wanted).then_some(out)
+    let value: Value = serde_json::from_str(&without_comments(&out)).ok()?;
+    (value == *wanted).then_some(out)
 }
 
-/// Where a part of a text stands in it.
+/// The position of a part within a text.
 fn span(text: &str, part: &RawValue) -> Range<usize> {
     let start = part.get().as_ptr().addr() - text.as_ptr().addr();
     start..start + part.get().len()
 }
 
-/// A member of an object, and where it stands.
+/// A member of an object, and its position.
 struct Member {
     name: String,
     key: Range<usize>,
@@ -73,12 +73,12 @@ struct Editor<'a> {
     plain: &'a str,
     /// How a level is indented.
     unit: &'a str,
-    /// What is replaced, and by what.
+    /// Replaced ranges, with their replacements.
     edits: Vec<(Range<usize>, String)>,
 }
 
 impl<'a> Editor<'a> {
-    /// Makes the value at a place the wanted one.
+    /// Edits the value at a position to be the wanted one.
     fn edit(&mut self, at: Range<usize>, wanted: &Value) -> Option<()> {
         let own: Value = serde_json::from_str(&self.plain[at.clone()]).ok()?;
         match (&own, wanted) {
@@ -107,7 +107,7 @@ impl<'a> Editor<'a> {
                 Some(value) => {
                     self.edit(member.value.clone(), value)?;
                     match comma {
-                        // It is the last one now.
+                        // It is the last member now.
                         Some(comma) if last == Some(number) && new.is_empty() => {
                             self.edits.push((comma, String::new()));
                         }
@@ -125,7 +125,7 @@ impl<'a> Editor<'a> {
         Some(())
     }
 
-    /// Takes a member away, and its line if there is nothing else on it.
+    /// Removes a member, and its line if there is nothing else on it.
     fn remove(&mut self, member: &Member, comma: Option<Range<usize>>) {
         let end = comma.as_ref().map_or(member.value.end, |comma| comma.end);
         let rest = self.text[end..].split('\n').next().unwrap_or_default();
@@ -137,7 +137,7 @@ impl<'a> Editor<'a> {
         self.edits.extend(comma.map(|comma| (comma, String::new())));
     }
 
-    /// Puts members at the end of an object, behind a comma if there are others.
+    /// Adds members at the end of an object, after a comma if there are others.
     fn insert(
         &mut self,
         at: &Range<usize>,
@@ -184,24 +184,24 @@ impl<'a> Editor<'a> {
         members.into_iter().map(member).collect()
     }
 
-    /// The blanks in front of a place, if its line begins with it.
+    /// The blanks before a position, if there is nothing else before it on its line.
     fn indent_of(&self, at: usize) -> Option<&'a str> {
         let start = self.text[..at].rfind('\n')? + 1;
         let before = &self.text[start..at];
         before.trim().is_empty().then_some(before)
     }
 
-    /// The blanks that the line of a place begins with.
+    /// The indentation of the line at a position.
     fn line_indent(&self, at: usize) -> &'a str {
         let start = self.text[..at].rfind('\n').map_or(0, |end| end + 1);
         let line = &self.text[start..at];
         &line[..line.len() - line.trim_start().len()]
     }
 
-    /// A value as text: in lines that are indented like this, or in one.
+    /// A value as text: in lines with this indentation, or on one line.
     fn written(&self, value: &Value, indent: Option<&str>) -> String {
         let Some(indent) = indent else { return value.to_string() };
-        // Line ends and the blanks behind them stand between values only.
+        // Line breaks and indentation occur only between values.
         let lines = format!("{value:#}");
         let mut out = String::new();
         for (number, line) in lines.split('\n').enumerate() {
@@ -228,7 +228,7 @@ impl<'a> Editor<'a> {
     }
 }
 
-/// The members of an object, in order, each as it is written.
+/// The members of an object in order, each as its original text.
 struct Members<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_written_anew() {
+    fn only_differences_are_rewritten() {
         let text = "{\n    \"z\": 1.0, // the last letter\n    \"a\": {\"y\": [1,2], \"b\": \"ü\"},\n\
              \x20   /* old */ \"gone\": 5,\n    \"m\": {\n        \"k\": true\n    }\n}\n";
         let same = json!({"z": 1.0, "a": {"y": [1, 2], "b": "ü"}, "gone": 5, "m": {"k": true}});
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn commas_are_where_they_must_be() {
+    fn commas_stay_correct() {
         let text = "{\n  \"a\": 1, // one\n  \"b\": 2 // two\n}";
         check(text, &json!({"a": 1}), "{\n  \"a\": 1 // one\n   // two\n}");
         check(text, &json!({"b": 2}), "{\n   // one\n  \"b\": 2 // two\n}");
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_says_what_is_wanted() {
+    fn every_edited_text_has_the_wanted_value() {
         let texts = [
             "{}",
             "{\n}",
@@ -318,8 +318,8 @@ mod tests {
         for text in texts {
             for wanted in &values {
                 let out = changed(text, wanted).unwrap_or_else(|| panic!("{text} {wanted}"));
-                let says: Value = serde_json::from_str(&without_comments(&out)).unwrap();
-                assert_eq!(says, *wanted, "{text} {out}");
+                let value: Value = serde_json::from_str(&without_comments(&out)).unwrap();
+                assert_eq!(value, *wanted, "{text} {out}");
             }
         }
         assert_eq!(changed("{\"a\": 1,}", &json!({})), None);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_blanks_and_nothing_else_is() {
+    fn only_comments_are_replaced_by_blanks() {
         let text = "{ // mine\n \"a\": \"// b \\\" /* ü */\", /* x\n y */ \"c\": 1 } // ü";
         let plain = without_comments(text);
         assert_eq!(plain.len(), text.len());

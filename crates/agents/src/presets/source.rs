@@ -1,4 +1,4 @@
-//! Where presets come from at the moment: patterm itself, the user's settings, the project file.
+//! The current presets: patterm's own, the user's settings, the project file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use patterm_project::declared::Declared;
 use super::catalogue::Catalogue;
 use super::preset::Preset;
 
-/// The preset for agents of which nothing more is known.
+/// The preset for agents without one of their own.
 const GENERIC: &str = "generic";
 
 /// The presets of a project.
@@ -25,7 +25,7 @@ impl Presets {
         Self { settings, declared }
     }
 
-    /// The presets there are now.
+    /// The current presets.
     pub fn catalogue(&self) -> Catalogue {
         let file = self.declared.effect().unwrap_or_default();
         Catalogue::with_project(self.settings.as_deref(), &self.declared.path(), &file.agents)

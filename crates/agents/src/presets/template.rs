@@ -1,13 +1,13 @@
-//! Values put into a preset's texts: `{{name}}` as it is, `{{json:name}}` as a JSON string (which is
-//! a TOML string too), `{{part:name}}` as a part of one.
+//! Fills values into a preset's texts: `{{name}}` as it is, `{{json:name}}` as a JSON string (which
+//! is also a TOML string), `{{part:name}}` as a part of such a string.
 
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-/// A text that asks for what is not there.
+/// A placeholder that names no known value.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("`{{{{{name}}}}}` in the preset is none of: {known}")]
+#[error("`{{{{{name}}}}}` in the preset is unknown; known are: {known}")]
 pub struct UnknownValue {
     name: String,
     known: String,
@@ -16,7 +16,7 @@ pub struct UnknownValue {
 /// The values a preset may use.
 pub(super) type Values = BTreeMap<&'static str, String>;
 
-/// The text with its values filled in.
+/// Returns the text with its values filled in.
 pub(super) fn render(text: &str, values: &Values) -> Result<String, UnknownValue> {
     let mut out = String::new();
     let mut rest = text;
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_put_in_plain_or_quoted() {
+    fn values_are_filled_in_plain_or_quoted() {
         let values = Values::from([("patterm", "/a \"b\"/patterm".to_owned())]);
         let check = |text: &str| render(text, &values);
         assert_eq!(check("{\"a\":{}}").as_deref(), Ok("{\"a\":{}}"));
@@ -61,6 +61,6 @@ mod tests {
         let braces = Values::from([("x", "{env:HOME}".to_owned())]);
         assert_eq!(render("{{json:x}}", &braces).as_deref(), Ok(r#""\u007benv:HOME}""#));
         let unknown = check("{{json:tokn}}").unwrap_err().to_string();
-        assert_eq!(unknown, "`{{json:tokn}}` in the preset is none of: patterm");
+        assert_eq!(unknown, "`{{json:tokn}}` in the preset is unknown; known are: patterm");
     }
 }

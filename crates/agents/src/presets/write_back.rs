@@ -1,6 +1,6 @@
-//! Some writes of a CLI end in its overlay and not, through a link, in the user's folder: a folder that
+//! Some writes of a CLI reach its overlay and not, through a link, the user's folder: a folder that
 //! it created, a file that it replaced by renaming another over the link, a change of its settings.
-//! They are moved to the user's folder before the overlay is made anew or removed.
+//! They are moved to the user's folder before the overlay is recreated or removed.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
@@ -15,26 +15,26 @@ use serde_json::{Map, Value};
 use super::settings_text::{changed, without_comments};
 use patterm_store::state::write_whole;
 
-/// The folder in an agent's folder that its CLI takes for the user's home.
+/// The folder in an agent's folder that its CLI uses as the user's home.
 pub(super) const HOME: &str = "home";
 
-/// The file in an agent's folder that says what its overlay shows.
+/// The file in an agent's folder that records what its overlay shows.
 const NOTE: &str = "overlay.json";
 
-/// What stands between the name of a file that was replaced by a newer one and the time of that.
+/// What separates the name of a replaced file from the time of its replacement.
 const KEPT: &str = ".kept-by-patterm-";
 
-/// Folders in folders that are merged. CLIs nest a few levels; what is deeper is moved whole or kept.
-const DEEPEST: usize = 16;
+/// How deep folders are merged. CLIs nest a few levels; deeper folders are moved whole or kept.
+const MAX_DEPTH: usize = 16;
 
-/// What an overlay shows, and what its settings file said when it was made.
+/// What an overlay shows, and the content of its settings file when it was created.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Note {
     /// The user's folder.
     pub(super) source: PathBuf,
     /// The folder that shows it.
     pub(super) folder: PathBuf,
-    /// The file with more in it, what was added, and what it said then.
+    /// The file with additions, the additions, and its content at that time.
     pub(super) file: String,
     pub(super) more: Value,
     pub(super) given: Value,
@@ -45,7 +45,7 @@ impl Note {
         write_whole(&agent.join(NOTE), &serde_json::to_vec(self)?)
     }
 
-    /// The note of an agent's overlay and when it was written; `None` if there is none.
+    /// The note of an agent's overlay and when it was written; `None` if there is no note.
     fn read(agent: &Path) -> io::Result<Option<(Self, SystemTime)>> {
         let path = agent.join(NOTE);
         let failed = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
@@ -54,38 +54,40 @@ impl Note {
             text => text.map_err(failed)?,
         };
         let damaged = |e| failed(io::Error::new(io::ErrorKind::InvalidData, e));
-        let note = serde_json::from_slice(&text).map_err(|e| damaged(format!("no note: {e}")))?;
+        let note =
+            serde_json::from_slice(&text).map_err(|e| damaged(format!("not a valid note: {e}")))?;
         let at = fs::metadata(&path).and_then(|meta| meta.modified()).map_err(failed)?;
         Ok(Some((note, at)))
     }
 }
 
-/// Moves what a CLI wrote into the home in this agent's folder to the user's. `shown` is what the preset
-/// shows there, for a home whose note is missing, as 0.1.0 wrote none, or damaged. Where that fails, or
-/// nothing says whose files they are, they stay there, and the error says why.
+/// Moves the files that a CLI wrote into the home in this agent's folder to the user's home.
+/// `shown` is what the preset shows there, for a home whose note is damaged or missing (0.1.0 wrote
+/// none). If that fails, or the owner of the files is unknown, they stay there, and the error says
+/// why.
 pub(crate) fn write_back(agent: &Path, shown: Option<&Note>) -> io::Result<()> {
     let why = match Note::read(agent) {
         Ok(Some((note, made))) => {
-            take_settings(&note)?;
+            apply_settings(&note)?;
             return merge_home(agent, &note, made);
         }
-        Ok(None) => io::Error::other("nothing says where it belongs"),
+        Ok(None) => io::Error::other("there is no record of where these files belong"),
         Err(e) if e.kind() == io::ErrorKind::InvalidData => e,
         Err(e) => return Err(e),
     };
     match shown {
         Some(note) => {
             keep_settings(note)?;
-            // Nothing says what the user has changed since: what is there is taken for changed.
+            // Without a note, every file of the user's counts as changed since.
             merge_home(agent, note, UNIX_EPOCH)
         }
-        None if holds_files(&agent.join(HOME))? => Err(why),
+        None if contains_files(&agent.join(HOME))? => Err(why),
         None => Ok(()),
     }
 }
 
-/// Whether there is anything in a folder but folders and links.
-fn holds_files(folder: &Path) -> io::Result<bool> {
+/// Whether a folder contains anything except folders and links.
+fn contains_files(folder: &Path) -> io::Result<bool> {
     let entries = match fs::read_dir(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
         entries => entries?,
@@ -93,20 +95,20 @@ fn holds_files(folder: &Path) -> io::Result<bool> {
     for entry in entries {
         let entry = entry?;
         let kind = entry.file_type()?;
-        if !kind.is_symlink() && (!kind.is_dir() || holds_files(&entry.path())?) {
+        if !kind.is_symlink() && (!kind.is_dir() || contains_files(&entry.path())?) {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Moves all in an agent's home to the user's: what its CLI wrote into the folder that the overlay shows,
-/// and beside it.
+/// Moves everything in an agent's home to the user's: what its CLI wrote into the folder that the
+/// overlay shows, and beside it.
 fn merge_home(agent: &Path, note: &Note, made: SystemTime) -> io::Result<()> {
     merge(&note.folder, &note.source, made, 0)?;
     let home = agent.join(HOME);
     let Ok(below) = note.folder.strip_prefix(&home) else { return Ok(()) };
-    // Empty ones show nothing that the user must have too.
+    // Empty folders need not be created for the user.
     for folder in note.folder.ancestors().take_while(|folder| *folder != home) {
         if fs::remove_dir(folder).is_err() {
             break;
@@ -118,8 +120,8 @@ fn merge_home(agent: &Path, note: &Note, made: SystemTime) -> io::Result<()> {
     }
 }
 
-/// Moves what stands in a folder of the overlay into the folder that it shows. Links to the user's
-/// files are gone afterwards; what was written stands in one of the two.
+/// Moves the content of a folder of the overlay into the folder that it shows. Links to the user's
+/// files are removed; everything else ends up in one of the two.
 fn merge(from: &Path, to: &Path, made: SystemTime, depth: usize) -> io::Result<()> {
     let entries = match fs::read_dir(from) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -133,14 +135,14 @@ fn merge(from: &Path, to: &Path, made: SystemTime, depth: usize) -> io::Result<(
             fs::remove_file(&own)?;
             continue;
         }
-        let there = fs::symlink_metadata(&theirs).ok();
+        let existing = fs::symlink_metadata(&theirs).ok();
         let both_folders = kind.is_dir() && fs::metadata(&theirs).is_ok_and(|meta| meta.is_dir());
-        match there {
+        match existing {
             None => {
                 DirBuilder::new().recursive(true).mode(0o700).create(to)?;
                 move_whole(&own, &theirs)?;
             }
-            Some(_) if both_folders && depth < DEEPEST => {
+            Some(_) if both_folders && depth < MAX_DEPTH => {
                 merge(&own, &theirs, made, depth + 1)?;
                 fs::remove_dir(&own)?;
             }
@@ -150,12 +152,12 @@ fn merge(from: &Path, to: &Path, made: SystemTime, depth: usize) -> io::Result<(
                 let newer =
                     kind.is_file() && meta.is_file() && entry.metadata()?.modified()? > changed;
                 if !newer {
-                    move_whole(&own, &kept(&theirs))?;
+                    move_whole(&own, &kept_name(&theirs))?;
                     continue;
                 }
                 if changed > made {
-                    // Both were changed since the overlay was made: neither is lost.
-                    move_whole(&theirs, &kept(&theirs))?;
+                    // Both were changed since the overlay was created: keep both.
+                    move_whole(&theirs, &kept_name(&theirs))?;
                 }
                 move_whole(&own, &theirs)?;
             }
@@ -169,14 +171,14 @@ fn same(one: &Path, other: &Path) -> bool {
     content(one).is_some_and(|one| content(other) == Some(one))
 }
 
-/// A name beside a file that no other has.
-fn kept(path: &Path) -> PathBuf {
+/// An unused name next to a file.
+fn kept_name(path: &Path) -> PathBuf {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
     let name = path.file_name().unwrap_or(OsStr::new("file")).to_string_lossy();
     path.with_file_name(format!("{name}{KEPT}{now}"))
 }
 
-/// Moves a file, a link or a folder, to another file system too.
+/// Moves a file, a link or a folder, even to another file system.
 fn move_whole(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(e) if e.kind() == io::ErrorKind::CrossesDevices => {}
@@ -205,9 +207,9 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What the CLI changed in its settings is changed in the user's, and nothing else is. If those cannot be
-/// read, what the CLI wrote is put beside them.
-fn take_settings(note: &Note) -> io::Result<()> {
+/// Applies the CLI's changes of its settings to the user's, and nothing else. If the user's
+/// settings cannot be read, the CLI's are written next to them.
+fn apply_settings(note: &Note) -> io::Result<()> {
     let file = note.folder.join(&note.file);
     let Some(text) = read(&file)? else { return Ok(()) };
     let now = parsed(&text);
@@ -227,28 +229,28 @@ fn take_settings(note: &Note) -> io::Result<()> {
     fs::remove_file(&file)
 }
 
-/// Where nothing says what the settings were when the overlay was made, what the CLI wrote into them is put
-/// beside the user's, if that says anything else than those do.
+/// If there is no record of the settings when the overlay was created, the CLI's settings are
+/// written next to the user's, unless they contain nothing new.
 fn keep_settings(note: &Note) -> io::Result<()> {
     let file = note.folder.join(&note.file);
     let Some(text) = read(&file)? else { return Ok(()) };
     let path = note.source.join(&note.file);
     let own = read(&path)?.as_deref().and_then(parsed);
-    if !parsed(&text).is_some_and(|now| is_said(&now, own.as_ref(), Some(&note.more))) {
+    if !parsed(&text).is_some_and(|now| is_contained(&now, own.as_ref(), Some(&note.more))) {
         keep(&path, &text)?;
     }
     fs::remove_file(&file)
 }
 
-/// Whether all of a value is in one of these.
-fn is_said(value: &Value, own: Option<&Value>, more: Option<&Value>) -> bool {
+/// Whether all of a value is contained in one of these.
+fn is_contained(value: &Value, own: Option<&Value>, more: Option<&Value>) -> bool {
     let sources = [own, more];
     let equals = |source: &Option<&Value>| *source == Some(value);
     sources.iter().any(equals)
         || match value {
             Value::Object(members) => members.iter().all(|(name, one)| {
                 let [own, more] = sources.map(|source| source.and_then(|source| source.get(name)));
-                is_said(one, own, more)
+                is_contained(one, own, more)
             }),
             Value::Array(list) => list.iter().all(|one| {
                 sources
@@ -260,7 +262,7 @@ fn is_said(value: &Value, own: Option<&Value>, more: Option<&Value>) -> bool {
         }
 }
 
-/// A text that may not be there.
+/// The content of a file that may not exist.
 fn read(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -272,32 +274,33 @@ fn parsed(text: &str) -> Option<Value> {
     serde_json::from_str(&without_comments(text)).ok()
 }
 
-/// Puts a text beside a file.
+/// Writes a text next to a file.
 fn keep(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    write_whole(&kept(path), text.as_bytes())
+    write_whole(&kept_name(path), text.as_bytes())
 }
 
-/// Writes a user's file, where a link leads if it is one, and lets those read it who could.
+/// Writes a user's file, following links, and keeps its permissions.
 fn rewrite(path: &Path, text: &str) -> io::Result<()> {
-    let there = match fs::canonicalize(path) {
+    let target = match fs::canonicalize(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-        there => Some(there?),
+        found => Some(found?),
     };
-    let Some(there) = there else {
+    let Some(target) = target else {
         if let Some(folder) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
         return write_whole(path, text.as_bytes());
     };
-    let mode = fs::metadata(&there)?.permissions();
-    write_whole(&there, text.as_bytes())?;
-    fs::set_permissions(&there, mode)
+    let mode = fs::metadata(&target)?.permissions();
+    write_whole(&target, text.as_bytes())?;
+    fs::set_permissions(&target, mode)
 }
 
-/// Makes the changes between two values in a third one; what was `more` in them is not taken along.
+/// Applies the changes between two values to a third one, except those that patterm added as
+/// `more`.
 fn change(settings: &mut Value, before: &Value, now: &Value, more: &Value) {
     if before == now {
         return;
@@ -320,7 +323,7 @@ fn change(settings: &mut Value, before: &Value, now: &Value, more: &Value) {
     *settings = without(now, more);
 }
 
-/// A value without what was added to it.
+/// A value without the additions.
 fn without(value: &Value, more: &Value) -> Value {
     match (value, more) {
         (Value::Array(list), Value::Array(more)) => {
@@ -362,14 +365,15 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cli_wrote_into_its_overlay_goes_to_the_users_folder_and_nothing_is_lost() {
+    fn files_that_a_cli_wrote_into_its_overlay_move_to_the_users_folder() {
         let dir = tempfile::tempdir().unwrap();
         let note = begin(dir.path());
         let write = |path: PathBuf, text: &str| {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        // A folder that the user has by now too, with other files and one of the same name.
+        // A folder that the user has meanwhile created, too, with other files and one of the same
+        // name.
         write(note.folder.join("tmp/one/chat"), "conversation");
         write(note.folder.join("tmp/one/log"), "overlay");
         write(note.source.join("tmp/two/chat"), "another");
@@ -400,12 +404,12 @@ mod tests {
             aside.filter(|e| e.file_name().to_string_lossy().contains(KEPT)).collect();
         assert_eq!(fs::read_to_string(aside[0].path()).unwrap(), "overlay");
         let names = fs::read_dir(&note.source).unwrap().flatten();
-        let kept = names.filter(|e| e.file_name().to_string_lossy().contains(KEPT)).count();
-        assert_eq!(kept, 0, "the user's older file was only followed by a newer one");
+        let kept_name = names.filter(|e| e.file_name().to_string_lossy().contains(KEPT)).count();
+        assert_eq!(kept_name, 0, "the user's older file was only replaced by a newer one");
     }
 
     #[test]
-    fn settings_that_the_cli_changed_are_changed_in_the_users_and_ours_are_not() {
+    fn the_clis_changes_reach_the_users_settings_and_patterms_additions_do_not() {
         let dir = tempfile::tempdir().unwrap();
         let note = begin(dir.path());
         let own = json!({"theme": "a", "allowed": ["own"], "servers": {"own": 1}, "later": 1});
@@ -421,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_keep_their_order_their_comments_and_their_place() {
+    fn settings_keep_their_order_their_comments_and_their_link() {
         let dir = tempfile::tempdir().unwrap();
         let note = begin(dir.path());
         let dotfile = dir.path().join("dotfiles/cli.json");
@@ -450,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_be_read_stay_as_they_are_and_the_clis_are_put_beside_them() {
+    fn unreadable_settings_stay_as_they_are_and_the_clis_are_written_next_to_them() {
         let dir = tempfile::tempdir().unwrap();
         let note = begin(dir.path());
         let own = "{ \"theme\": ";
@@ -461,38 +465,38 @@ mod tests {
         assert_eq!(kept_beside(&note.source), ["{\"theme\": \"b\"}"]);
     }
 
-    /// What was put aside in a folder.
+    /// The content of the files that were kept in a folder.
     fn kept_beside(folder: &Path) -> Vec<String> {
         let names = fs::read_dir(folder).unwrap().flatten();
-        let kept = names.filter(|entry| entry.file_name().to_string_lossy().contains(KEPT));
-        kept.map(|entry| fs::read_to_string(entry.path()).unwrap()).collect()
+        let kept_name = names.filter(|entry| entry.file_name().to_string_lossy().contains(KEPT));
+        kept_name.map(|entry| fs::read_to_string(entry.path()).unwrap()).collect()
     }
 
     #[test]
-    fn a_home_whose_note_cannot_be_read_is_lost_only_where_nothing_was_written() {
+    fn a_home_with_an_unreadable_note_is_removed_only_if_it_is_empty() {
         let dir = tempfile::tempdir().unwrap();
         let note = begin(dir.path());
         let agent = dir.path().join("agent");
-        let told = agent.join(NOTE);
+        let note_file = agent.join(NOTE);
         fs::write(note.folder.join("chat"), "said").unwrap();
         for damaged in ["", "{\"source\": 1}"] {
-            fs::write(&told, damaged).unwrap();
+            fs::write(&note_file, damaged).unwrap();
             let error = write_back(&agent, None).unwrap_err().to_string();
             assert!(error.contains(NOTE), "{error}");
         }
-        fs::remove_file(&told).unwrap();
-        fs::create_dir(&told).unwrap();
-        // It cannot be read at all: what it says may be needed.
+        fs::remove_file(&note_file).unwrap();
+        fs::create_dir(&note_file).unwrap();
+        // It cannot be read at all: its content may be needed.
         write_back(&agent, None).unwrap_err();
         write_back(&agent, Some(&note)).unwrap_err();
-        fs::remove_dir(&told).unwrap();
+        fs::remove_dir(&note_file).unwrap();
         write_back(&agent, None).unwrap_err();
         assert_eq!(fs::read_to_string(note.folder.join("chat")).unwrap(), "said");
         // The preset says where it belongs.
-        fs::write(&told, "{").unwrap();
+        fs::write(&note_file, "{").unwrap();
         write_back(&agent, Some(&note)).unwrap();
         assert_eq!(fs::read_to_string(note.source.join("chat")).unwrap(), "said");
-        fs::remove_file(&told).unwrap();
+        fs::remove_file(&note_file).unwrap();
         fs::create_dir_all(&note.folder).unwrap();
         symlink(note.source.join("chat"), note.folder.join("chat")).unwrap();
         write_back(&agent, None).unwrap();
@@ -500,19 +504,19 @@ mod tests {
     }
 
     #[test]
-    fn without_a_note_only_settings_that_say_something_else_are_put_beside_the_users() {
+    fn without_a_note_only_settings_with_something_new_are_written_next_to_the_users() {
         let dir = tempfile::tempdir().unwrap();
         let note = begin(dir.path());
         let agent = dir.path().join("agent");
         fs::remove_file(agent.join(NOTE)).unwrap();
         let own = json!({"theme": "a", "allowed": ["own"], "servers": {"own": 1}}).to_string();
         fs::write(note.source.join("settings.json"), &own).unwrap();
-        let check = |now: &Value, kept: usize| {
+        let check = |now: &Value, kept_name: usize| {
             fs::create_dir_all(&note.folder).unwrap();
             fs::write(note.folder.join("settings.json"), now.to_string()).unwrap();
             write_back(&agent, Some(&note)).unwrap();
             assert_eq!(fs::read_to_string(note.source.join("settings.json")).unwrap(), own);
-            assert_eq!(kept_beside(&note.source).len(), kept, "{now}");
+            assert_eq!(kept_beside(&note.source).len(), kept_name, "{now}");
         };
         check(&note.given, 0);
         // An older version added less.
@@ -523,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cli_wrote_beside_its_folder_goes_to_the_users_home() {
+    fn files_that_a_cli_wrote_beside_its_folder_move_to_the_users_home() {
         let dir = tempfile::tempdir().unwrap();
         let note = begin(dir.path());
         let (home, theirs) = (dir.path().join("agent/home"), dir.path().join("user"));
@@ -532,7 +536,7 @@ mod tests {
         fs::write(theirs.join(".env"), "A=1").unwrap();
         symlink(theirs.join(".env"), home.join(".env")).unwrap();
         fs::write(home.join(".other"), "too").unwrap();
-        // The user has removed it meanwhile; there is nothing in it to keep.
+        // The user has removed it meanwhile; it has no content to keep.
         fs::remove_dir(&note.source).unwrap();
         write_back(&dir.path().join("agent"), None).unwrap();
         let read = |name: &str| fs::read_to_string(theirs.join(name)).unwrap();

@@ -3,6 +3,7 @@
 use clap::Args;
 use patterm_wire::tools::{SpawnAgent, SpawnAgentArgs};
 
+use super::environment::EnvironmentArgs;
 use super::spawn::spawn;
 
 /// Start an agent in a new pane and print its id
@@ -15,6 +16,8 @@ pub(crate) struct AgentVerb {
     /// A name for the process
     #[arg(long)]
     name: Option<String>,
+    #[command(flatten)]
+    environment: EnvironmentArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -25,8 +28,12 @@ pub(crate) struct AgentVerb {
 
 impl AgentVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let args =
-            SpawnAgentArgs { agent: self.preset, agent_instructions: self.prompt, name: self.name };
-        spawn::<SpawnAgent>(&args, self.json, self.attach)
+        let args = SpawnAgentArgs {
+            agent: self.preset,
+            agent_instructions: self.prompt,
+            name: self.name,
+            folder_of: None,
+        };
+        spawn::<SpawnAgent>(&args, &self.environment, self.json, self.attach)
     }
 }

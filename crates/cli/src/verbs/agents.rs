@@ -5,6 +5,7 @@ use patterm_wire::method::Empty;
 use patterm_wire::tools::{AgentList, ListAgents};
 use serde_json::Value;
 
+use super::environment;
 use crate::client::Client;
 use crate::print::{one_line, print, print_json};
 
@@ -18,7 +19,10 @@ pub(crate) struct AgentsVerb {
 
 impl AgentsVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let reply = Client::connect()?.query::<ListAgents>(&Empty {})?;
+        let mut client = Client::connect_to_read()?;
+        // The CLIs are searched for in this shell's PATH, as `patterm agent` does.
+        environment::pass_own(&mut client)?;
+        let reply = client.query::<ListAgents>(&Empty {})?;
         if self.json {
             return print_json(&reply.read_as::<AgentList<Value>>()?.agents);
         }

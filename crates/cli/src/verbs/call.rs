@@ -1,10 +1,12 @@
 //! `patterm call`: calls any tool.
 
 use clap::Args;
+use patterm_host::tools::Registry;
 use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::print::print_json_text;
+use crate::start;
 
 /// Call any tool and print its result
 #[derive(Debug, Args)]
@@ -19,7 +21,14 @@ pub(crate) struct CallVerb {
 impl CallVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let arguments = self.arguments.unwrap_or_else(|| json!({}));
-        let result = Client::connect_as_program()?.call_tool(&self.tool, &arguments)?;
+        // A tool that only reads starts no server.
+        let from_disk = Registry::standard().only_reads(&self.tool)
+            && !start::is_served(&start::project_here()?)?;
+        let mut client = match from_disk {
+            true => Client::connect_to_read()?,
+            false => Client::connect_as_program()?,
+        };
+        let result = client.call_tool(&self.tool, &arguments)?;
         print_json_text(&serde_json::to_string_pretty(&result)?);
         Ok(())
     }

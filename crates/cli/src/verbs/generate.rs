@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
+use clap_complete::Shell;
 use patterm_project::project_file;
 
 use super::help;
@@ -13,16 +14,29 @@ use crate::print::{print, print_bytes, print_json_text, printable_path};
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsVerb {
     /// The shell
-    shell: clap_complete::Shell,
+    shell: Shell,
 }
 
 impl CompletionsVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut help::command(), "patterm", &mut script);
-        print_bytes(&script);
+        // These ask `patterm complete`, so that they also know processes, presets, servers and scratchpads.
+        let script = match self.shell {
+            Shell::Bash => include_str!("../completions/patterm.bash"),
+            Shell::Fish => include_str!("../completions/patterm.fish"),
+            Shell::Zsh => include_str!("../completions/patterm.zsh"),
+            other => return print_static(other),
+        };
+        print_bytes(script.as_bytes());
         Ok(())
     }
+}
+
+/// Completions of verbs and flags only.
+fn print_static(shell: Shell) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut help::command(), "patterm", &mut script);
+    print_bytes(&script);
+    Ok(())
 }
 
 /// Write man pages into a folder

@@ -1,5 +1,8 @@
 //! The command line, and `patterm --help` with the verbs in groups.
 
+use std::path::PathBuf;
+
+use anyhow::Context;
 use clap::{Command, CommandFactory, FromArgMatches, Parser};
 
 use super::{GROUPS, Verb};
@@ -7,20 +10,33 @@ use super::{GROUPS, Verb};
 /// Notes on all verbs.
 const NOTES: &str = "Without a command, patterm shows this folder's project on the terminal.\n\
     An ID may be an id, a unique name, or the start of one.\n\
-    Exit codes: 0 success, 1 failure (the reason is on standard error), 2 wrong usage.";
+    Exit codes: 0 success, 1 failure (the reason is on standard error), 2 wrong usage; `wait` also \
+    has its own.";
+
+/// The id of `-C`. Clap gives the value of a global argument to every argument with the same id, so no verb may
+/// have one.
+pub(super) const START_FOLDER: &str = "start_folder";
 
 /// The terminal in which a team of coding agents works.
 #[derive(Debug, Parser)]
 #[command(name = "patterm", version, about, disable_help_subcommand = true, after_help = NOTES)]
 struct Arguments {
+    /// Run as if patterm had been started in this folder
+    #[arg(short = 'C', value_name = "DIR", id = START_FOLDER, global = true)]
+    folder: Option<PathBuf>,
     #[command(subcommand)]
     verb: Option<Verb>,
 }
 
-/// Parses the command line. Help and wrong usage end the program here.
-pub(crate) fn parse() -> Option<Verb> {
+/// Parses the command line and changes to the folder of `-C`. Help and wrong usage end the program here.
+pub(crate) fn parse() -> anyhow::Result<Option<Verb>> {
     let matches = command().get_matches();
-    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).verb
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if let Some(folder) = &arguments.folder {
+        std::env::set_current_dir(folder)
+            .with_context(|| format!("cannot change to the folder {} (-C)", folder.display()))?;
+    }
+    Ok(arguments.verb)
 }
 
 /// The definition of all verbs and flags, with grouped help.
@@ -58,6 +74,22 @@ mod tests {
     #[test]
     fn the_definitions_are_consistent() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn no_verb_has_an_argument_with_the_id_of_the_folder_for_all_verbs() {
+        for verb in Arguments::command().get_subcommands() {
+            let clash = verb.get_arguments().any(|argument| argument.get_id() == START_FOLDER);
+            assert!(!clash, "{} has an argument `{START_FOLDER}`; rename it", verb.get_name());
+        }
+        let folder = |words: &[&str]| {
+            let matches = command().try_get_matches_from(words).unwrap();
+            Arguments::from_arg_matches(&matches).unwrap().folder
+        };
+        assert_eq!(folder(&["patterm", "man", "pages"]), None);
+        let there = Some(PathBuf::from("/there"));
+        assert_eq!(folder(&["patterm", "-C", "/there", "man", "pages"]), there);
+        assert_eq!(folder(&["patterm", "man", "-C", "/there", "pages"]), there);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use patterm_host::registry;
 use patterm_host::runtime::RuntimeDir;
+use patterm_store::clock::Clock;
 use patterm_wire::requests::{Hook, HookEvent};
 use patterm_wire::{Framing, Id, Method, reply};
 use serde_json::Value;
@@ -34,13 +35,14 @@ pub(crate) struct HookVerb {
 
 impl HookVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let now_ms = Clock::system().wall_ms();
         // Without a server there is nothing to do, and an error would disturb the CLI.
-        let _ = send(self);
+        let _ = send(self, now_ms);
         Ok(())
     }
 }
 
-fn send(hook: HookVerb) -> anyhow::Result<()> {
+fn send(hook: HookVerb, now_ms: u64) -> anyhow::Result<()> {
     let mut text = String::new();
     std::io::stdin().lock().take(DATA_BYTES).read_to_string(&mut text)?;
     // Some CLIs pass it as the last argument instead.
@@ -53,7 +55,9 @@ fn send(hook: HookVerb) -> anyhow::Result<()> {
     let Some(mut stream) = connect(key.as_deref()) else { return Ok(()) };
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let params = serde_json::to_string(&HookEvent { event: hook.event, data })?;
+    // A CLI that queues its reports says when each of them happened.
+    let at_ms = data.get("at_ms").and_then(Value::as_u64).unwrap_or(now_ms);
+    let params = serde_json::to_string(&HookEvent { event: hook.event, data, at_ms: Some(at_ms) })?;
     let request = reply::request(&Id::from_number(1), Hook::NAME, Some(&params));
     let mut lines = format!("{greeting}\n").into_bytes();
     Framing::Newline.encode(&request, &mut lines);

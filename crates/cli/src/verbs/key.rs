@@ -1,8 +1,9 @@
-//! `patterm key`: presses keys in a process.
+//! `patterm key`: presses keys in processes.
 
 use clap::Args;
 use patterm_wire::tools::{InputArgs, SendInput, TypedInput};
 
+use super::several::each;
 use crate::client::Client;
 use crate::print::print;
 
@@ -15,17 +16,22 @@ pub(crate) struct KeyVerb {
     /// Keys: enter, escape, up, ctrl+c, f1, …
     #[arg(value_name = "KEY", required = true)]
     keys: Vec<String>,
+    /// Another process to press them in; may be repeated
+    #[arg(long = "also", value_name = "ID")]
+    others: Vec<String>,
 }
 
 impl KeyVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut client = Client::connect()?;
-        let id = client.resolve(&self.process)?;
-        for key in &self.keys {
-            let input = TypedInput::Key { key: key.clone() };
-            client.call::<SendInput>(&InputArgs { process_id: id.clone(), input })?;
-        }
-        print(&format!("pressed {} in {id}", self.keys.join(" ")));
-        Ok(())
+        let mut client = Client::connect_to_read()?;
+        let given: Vec<_> = std::iter::once(self.process).chain(self.others).collect();
+        each(&client.resolve_all(&given)?, |id| {
+            for key in &self.keys {
+                let input = TypedInput::Key { key: key.clone() };
+                client.call::<SendInput>(&InputArgs { process_id: id.to_owned(), input })?;
+            }
+            print(&format!("pressed {} in {id}", self.keys.join(" ")));
+            Ok(())
+        })
     }
 }

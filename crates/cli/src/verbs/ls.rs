@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::client::Client;
 use crate::print::{one_line, print, print_json, printable_path};
-use crate::start;
+use crate::{hung, start};
 
 /// How long a server may take to answer: one that hangs must not delay the list.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -82,13 +82,7 @@ fn processes(entry: &ServerEntry) -> Option<Vec<ProcessSummary>> {
 
 /// Why a process needs a person, if it does.
 fn attention(process: &ProcessSummary) -> Option<NeedsAttention> {
-    let activity = &process.activity;
-    let reason = match (&process.attention, activity.state.as_str()) {
-        (Some(attention), _) => attention.reason.clone(),
-        (None, "blocked") => activity.reason.clone(),
-        (None, "limited") => format!("limited: {}", activity.reason),
-        (None, _) => return None,
-    };
+    let reason = process.needs()?;
     let (process_id, name) = (process.process_id.clone(), process.name.clone());
     Some(NeedsAttention { process_id, name, reason })
 }
@@ -100,11 +94,16 @@ fn table(servers: &[ListedServer], now: u64) -> String {
     );
     for ListedServer { entry, panes, running, attention } in servers {
         let up = duration(now.saturating_sub(entry.started_at));
+        let is_silent = panes.is_none();
         let [panes, running] =
             [panes, running].map(|count| count.map_or_else(|| "?".to_owned(), |n| n.to_string()));
         let (pid, version) = (entry.pid, one_line(&entry.patterm));
         let project = printable_path(&entry.project);
         text += &format!("{pid:>8}  {up:>8}  {version:<9}  {panes:>5}  {running:>7}  {project}\n");
+        if is_silent {
+            let advice = hung::advice_for(pid);
+            text += &format!("{:>49}the server does not answer: {advice}\n", "! ");
+        }
         for NeedsAttention { process_id, name, reason } in attention {
             let [name, reason] = [name, reason].map(|text| one_line(text));
             text += &format!("{:>49}{process_id} {name}: {reason}\n", "! ");
@@ -164,7 +163,10 @@ mod tests {
             "     PID        UP  VERSION    PANES  RUNNING  PROJECT\n\
              \x20      7       42s  0.0.1          3        2  /a\n\
              \x20                                              ! p1 lead: may I push?\n\
-             \x20 123456     1d03h  0.0.1          ?        ?  /b c\n"
+             \x20 123456     1d03h  0.0.1          ?        ?  /b c\n\
+             \x20                                              ! the server does not answer: it is busy or the \
+             machine is swapping (pid 123456); `kill -KILL 123456` ends only the server: the programs keep \
+             running, and the next verb starts a new one\n"
         );
         assert_eq!([59, 60, 3_661].map(duration), ["59s", "1m", "1h01m"]);
     }
@@ -172,7 +174,7 @@ mod tests {
     #[test]
     fn who_needs_attention() {
         let process = |state: &str, reason: &str| ProcessSummary {
-            activity: Activity { state: state.into(), reason: reason.into() },
+            activity: Activity { state: state.into(), reason: reason.into(), asks: None },
             ..ProcessSummary::default()
         };
         let reason = |process: &ProcessSummary| attention(process).map(|needs| needs.reason);
@@ -180,6 +182,8 @@ mod tests {
         let asking = ProcessSummary { attention: Some(asks), ..process("idle", "") };
         assert_eq!(reason(&asking).as_deref(), Some("look"));
         assert_eq!(reason(&process("blocked", "a dialog")).as_deref(), Some("a dialog"));
+        let hook = process("blocked", "hook PermissionRequest");
+        assert_eq!(reason(&hook).as_deref(), Some("it is waiting for you"), "no hook is named");
         assert_eq!(reason(&process("limited", "used up")).as_deref(), Some("limited: used up"));
         assert_eq!(reason(&process("idle", "")), None);
     }

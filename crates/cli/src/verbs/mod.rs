@@ -5,7 +5,13 @@ mod agents;
 mod attach;
 mod call;
 mod close;
+mod complete;
+/// The example in CONTRIBUTING.md.
+#[cfg(test)]
+#[path = "../../../../docs/examples/count_timers.rs"]
+mod contributing_example;
 mod doctor;
+mod environment;
 mod generate;
 mod help;
 mod hook;
@@ -16,6 +22,8 @@ mod kill;
 mod logs;
 mod ls;
 mod message;
+mod messages;
+mod overview;
 mod pads;
 mod ps;
 mod restart;
@@ -27,13 +35,16 @@ mod send;
 mod serve;
 mod servers;
 mod setup;
+mod several;
 mod shell;
 mod spawn;
+mod start;
 mod status;
 mod stop;
 mod timers;
 mod token;
 mod trust;
+mod up;
 mod upgrade;
 mod wait;
 
@@ -47,9 +58,15 @@ pub(crate) use help::parse;
 
 /// The verbs as `patterm --help` lists them.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Start", &["run", "agent", "shell", "attach"]),
-    ("Look", &["ps", "status", "logs", "screen", "search", "wait", "agents", "timers"]),
-    ("Act", &["send", "key", "message", "stop", "restart", "close", "restore"]),
+    ("Start", &["run", "agent", "shell", "up", "attach"]),
+    (
+        "Look",
+        &[
+            "overview", "ps", "status", "logs", "screen", "search", "wait", "agents", "messages",
+            "timers",
+        ],
+    ),
+    ("Act", &["send", "key", "message", "start", "stop", "restart", "close", "down", "restore"]),
     ("Share", &["pads", "pad", "servers", "token"]),
     ("Set up", &["init", "trust", "schema", "doctor", "setup", "completions", "man"]),
     ("Server", &["serve", "ls", "upgrade", "kill"]),
@@ -63,8 +80,10 @@ pub(crate) enum Verb {
     Attach(attach::AttachVerb),
     Call(call::CallVerb),
     Close(close::CloseVerb),
+    Complete(complete::CompleteVerb),
     Completions(generate::CompletionsVerb),
     Doctor(doctor::DoctorVerb),
+    Down(up::DownVerb),
     Hook(hook::HookVerb),
     Init(init::InitVerb),
     Keeper(keeper::KeeperVerb),
@@ -75,6 +94,8 @@ pub(crate) enum Verb {
     Man(generate::ManVerb),
     McpStdio(McpStdioVerb),
     Message(message::MessageVerb),
+    Messages(messages::MessagesVerb),
+    Overview(overview::OverviewVerb),
     Pad(pads::PadVerb),
     Pads(pads::PadsVerb),
     Ps(ps::PsVerb),
@@ -89,11 +110,13 @@ pub(crate) enum Verb {
     Servers(servers::ServersVerb),
     Setup(setup::SetupVerb),
     Shell(shell::ShellVerb),
+    Start(start::StartVerb),
     Status(status::StatusVerb),
     Stop(stop::StopVerb),
     Timers(timers::TimersVerb),
     Token(token::TokenVerb),
     Trust(trust::TrustVerb),
+    Up(up::UpVerb),
     Upgrade(upgrade::UpgradeVerb),
     Wait(wait::WaitVerb),
 }
@@ -106,8 +129,10 @@ impl Verb {
             Self::Attach(verb) => verb.run(),
             Self::Call(verb) => verb.run(),
             Self::Close(verb) => verb.run(),
+            Self::Complete(verb) => verb.run(),
             Self::Completions(verb) => verb.run(),
             Self::Doctor(verb) => verb.run(),
+            Self::Down(verb) => verb.run(),
             Self::Hook(verb) => verb.run(),
             Self::Init(verb) => verb.run(),
             Self::Keeper(verb) => verb.run(),
@@ -119,6 +144,8 @@ impl Verb {
             // Its exit code says whether the server accepted the caller.
             Self::McpStdio(verb) => return verb.run(),
             Self::Message(verb) => verb.run(),
+            Self::Messages(verb) => verb.run(),
+            Self::Overview(verb) => verb.run(),
             Self::Pad(verb) => verb.run(),
             Self::Pads(verb) => verb.run(),
             Self::Ps(verb) => verb.run(),
@@ -133,14 +160,33 @@ impl Verb {
             Self::Servers(verb) => verb.run(),
             Self::Setup(verb) => verb.run(),
             Self::Shell(verb) => verb.run(),
+            Self::Start(verb) => verb.run(),
             Self::Status(verb) => verb.run(),
             Self::Stop(verb) => verb.run(),
             Self::Timers(verb) => verb.run(),
             Self::Token(verb) => verb.run(),
             Self::Trust(verb) => verb.run(),
+            // Its exit code says whether everything became ready.
+            Self::Up(verb) => return verb.run(),
             Self::Upgrade(verb) => verb.run(),
-            Self::Wait(verb) => verb.run(),
+            // Its exit code says how the wait ended.
+            Self::Wait(verb) => return verb.run(),
         }
         .map(|()| ExitCode::SUCCESS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Args;
+
+    use super::contributing_example::CountTimersVerb;
+
+    #[test]
+    fn the_example_verb_has_valid_arguments() {
+        let command = CountTimersVerb::augment_args(clap::Command::new("count-timers"));
+        command.clone().debug_assert();
+        assert!(command.try_get_matches_from(["count-timers", "--owner", "p1"]).is_ok());
+        let _: fn(CountTimersVerb) -> anyhow::Result<()> = CountTimersVerb::run;
     }
 }

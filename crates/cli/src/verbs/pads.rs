@@ -28,7 +28,7 @@ pub(crate) struct PadsVerb {
 
 impl PadsVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let reply = Client::connect()?.query::<ListPads>(&Empty {})?;
+        let reply = Client::connect_to_read()?.query::<ListPads>(&Empty {})?;
         if self.json {
             return print_json(&reply.read_as::<PadList<Value>>()?.scratchpads);
         }
@@ -107,7 +107,7 @@ impl PadVerb {
             print_written("wrote", &written);
             return Ok(());
         }
-        let reply = Client::connect()?.query::<ReadPad>(&PadRef { name })?;
+        let reply = Client::connect_to_read()?.query::<ReadPad>(&PadRef { name })?;
         if self.json {
             return print_json(&reply.json);
         }

@@ -5,7 +5,7 @@ use patterm_wire::method::Empty;
 use patterm_wire::tools::{ListProcesses, ProcessList, ProcessSummary};
 use serde_json::Value;
 
-use super::restore;
+use super::{restore, trust};
 use crate::client::Client;
 use crate::print::{one_line, print, print_json, print_red};
 
@@ -19,13 +19,15 @@ pub(crate) struct PsVerb {
 
 impl PsVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let reply = Client::connect()?.query::<ListProcesses>(&Empty {})?;
+        let mut client = Client::connect_to_read()?;
+        let reply = client.query::<ListProcesses>(&Empty {})?;
         if self.json {
             return print_json(&reply.read_as::<ProcessList<Value>>()?.processes);
         }
         let processes = reply.result.processes;
         if processes.is_empty() {
             print("no processes; `patterm run -- COMMAND` starts one");
+            trust::hint().inspect(|hint| print(hint));
             return Ok(());
         }
         print(&table(&processes));
@@ -36,6 +38,10 @@ impl PsVerb {
         }
         if let Some(hint) = restore::hint(&processes) {
             print(&hint);
+        }
+        trust::hint().inspect(|hint| print(hint));
+        if client.is_on_disk() {
+            print("no server is running for this project; `patterm` or `patterm serve` starts it");
         }
         Ok(())
     }
@@ -69,25 +75,27 @@ fn table(processes: &[ProcessSummary]) -> String {
             (None, Some(signal)) => format!("sig{signal}"),
             (None, None) => String::new(),
         };
-        // An ended process is idle, which says no more than that it has ended.
-        let activity =
-            if process.is_alive() { one_line(&process.activity.state) } else { String::new() };
-        let attention = process.attention.as_ref();
+        // What is checked is healthy or not; whether it prints says less. An ended process is idle, which says no more than that it has ended.
+        let activity = match &process.health {
+            _ if !process.is_alive() => String::new(),
+            Some(health) => one_line(health),
+            None => one_line(&process.activity.state),
+        };
         let row = format!(
             "{:<6} {:<9} {activity:<9} {exit:<5} {:<9} {}{}{}",
             one_line(&process.process_id),
-            process.status.name(),
-            process.kind.name(),
+            one_line(process.status.name()),
+            one_line(process.kind.name()),
             "  ".repeat(depth),
             one_line(&process.name) + &note(process),
-            attention.map(|a| format!("  ! {}", one_line(&a.reason))).unwrap_or_default()
+            process.needs().map(|why| format!("  ! {}", one_line(&why))).unwrap_or_default()
         );
         rows.push(row.trim_end().to_owned());
     }
     rows.join("\n")
 }
 
-/// A note on a process that the project file declares.
+/// A note on a process that the project file declares, or on an agent that was interrupted.
 fn note(process: &ProcessSummary) -> String {
     if !process.waiting_for.is_empty() {
         let names: Vec<_> = process.waiting_for.iter().map(|name| one_line(name)).collect();
@@ -96,6 +104,12 @@ fn note(process: &ProcessSummary) -> String {
     if let Some(seconds) = process.next_restart_in {
         let restarts = process.restarts.unwrap_or_default();
         return format!("  (restarts in {seconds:.0} s, {restarts} restarts in a row)");
+    }
+    if let Some(interrupted) = &process.interrupted {
+        return format!("  ({})", one_line(interrupted));
+    }
+    if let Some(why) = process.why_not_running.as_deref().filter(|_| !process.is_alive()) {
+        return format!("  ({})", one_line(why));
     }
     let outdated = process.outdated.then_some("patterm.toml has changed since it started");
     let problem = process.problem.as_deref().or(outdated);
@@ -123,6 +137,14 @@ mod tests {
                 "exit": {"code": 1}, "restarts": 2, "next_restart_in": 1.9},
             {"process_id": "p6", "name": "late", "kind": "agent", "status": "running",
                 "parent_id": "p1", "activity": {"state": "idle"}},
+            {"process_id": "p7", "name": "new", "kind": "vm", "status": "frozen",
+                "activity": {"state": "dreaming"}},
+            {"process_id": "p8", "name": "api", "kind": "command", "status": "running",
+                "activity": {"state": "idle"}, "health": "healthy"},
+            {"process_id": "p9", "name": "mail", "kind": "command", "status": "running",
+                "activity": {"state": "idle"}, "health": "unhealthy", "problem": "it is unhealthy: no"},
+            {"process_id": "p10", "name": "back", "kind": "agent", "status": "running",
+                "activity": {"state": "idle"}, "interrupted": "interrupted by a reboot"},
         ]}))
         .unwrap();
         assert_eq!(
@@ -133,7 +155,11 @@ mod tests {
              p6     running   idle            agent       late\n\
              p3     stopped             sig15 terminal  sh\n\
              p4     stopped                   command   web  (waiting for db)\n\
-             p5     exited              1     command   db  (restarts in 2 s, 2 restarts in a row)"
+             p5     exited              1     command   db  (restarts in 2 s, 2 restarts in a row)\n\
+             p7     frozen    dreaming        vm        new\n\
+             p8     running   healthy         command   api\n\
+             p9     running   unhealthy       command   mail  (it is unhealthy: no)\n\
+             p10    running   idle            agent     back  (interrupted by a reboot)"
         );
     }
 }

@@ -1,39 +1,54 @@
-//! `patterm restart`: ends a process and starts it again.
+//! `patterm restart`: ends processes and starts them again.
 
 use clap::Args;
 use patterm_wire::tools::{ProcessRef, RestartProcess};
 
-use super::restore;
+use super::several::{each, print_results};
+use super::start::outcome;
+use super::{environment, restore};
 use crate::client::Client;
-use crate::print::{one_line, print, print_json};
+use crate::print::print;
 
-/// End a process and start it again
+/// End processes and start them again
 #[derive(Debug, Args)]
 pub(crate) struct RestartVerb {
-    /// An id, a unique name, or the start of one
+    /// Ids, unique names, or the start of one
     #[arg(value_name = "ID", required_unless_present = "bring_back")]
-    process: Option<String>,
+    processes: Vec<String>,
     /// The spelling of `patterm restore` in 0.1
-    #[arg(long, conflicts_with = "process", hide = true)]
+    #[arg(long, conflicts_with = "processes", hide = true)]
     bring_back: bool,
-    /// Print JSON
+    /// Give them this shell's environment, from now on
+    #[arg(long, conflicts_with = "bring_back")]
+    env_from_here: bool,
+    /// Print JSON: an object for one process, a list for several
     #[arg(long)]
     json: bool,
 }
 
 impl RestartVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let Some(process) = self.process else { return restore::run(self.json) };
-        let mut client = Client::connect()?;
-        let id = client.resolve(&process)?;
-        let reply = client.call::<RestartProcess>(&ProcessRef { process_id: id.clone() })?;
-        if self.json {
-            return print_json(&reply.json);
+        if self.bring_back {
+            return restore::run(self.json);
         }
-        print(&match reply.result.new_conversation {
-            Some(why) => format!("restarted {id} with a new conversation: {}", one_line(&why)),
-            None => format!("restarted {id}"),
+        let mut client = Client::connect()?;
+        let ids = client.resolve_all(&self.processes)?;
+        if self.env_from_here {
+            environment::pass_for_restart(&mut client)?;
+        }
+        let mut results = Vec::new();
+        let done = each(&ids, |id| {
+            let process_id = id.to_owned();
+            let reply = client.call::<RestartProcess>(&ProcessRef { process_id })?;
+            match self.json {
+                true => results.push(reply.json),
+                false => print(&outcome("restarted", &reply.result)),
+            }
+            Ok(())
         });
-        Ok(())
+        if self.json {
+            print_results(ids.len(), results)?;
+        }
+        done
     }
 }

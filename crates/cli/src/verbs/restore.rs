@@ -1,4 +1,4 @@
-//! `patterm restore`: restarts what ran when the server was ended or the machine was rebooted.
+//! `patterm restore`: restarts everything that was running when the server ended or the machine was rebooted.
 
 use clap::Args;
 use patterm_wire::restore::{Restore, RestoreMode, RestoreRequest, RestoreResult};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::client::Client;
 use crate::print::{one_line, print, print_json};
 
-/// Restart what ran before the server ended or the machine rebooted
+/// Restart what was running when the server or the machine went down
 #[derive(Debug, Args)]
 pub(crate) struct RestoreVerb {
     /// Print JSON

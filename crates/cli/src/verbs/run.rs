@@ -3,6 +3,7 @@
 use clap::Args;
 use patterm_wire::tools::{SpawnProcess, SpawnProcessArgs};
 
+use super::environment::EnvironmentArgs;
 use super::spawn::spawn;
 use crate::start;
 
@@ -12,6 +13,8 @@ pub(crate) struct RunVerb {
     /// A name for the process
     #[arg(long)]
     name: Option<String>,
+    #[command(flatten)]
+    environment: EnvironmentArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -31,6 +34,6 @@ impl RunVerb {
             working_dir: Some(start::here()?),
             ..SpawnProcessArgs::default()
         };
-        spawn::<SpawnProcess>(&args, self.json, self.attach)
+        spawn::<SpawnProcess>(&args, &self.environment, self.json, self.attach)
     }
 }

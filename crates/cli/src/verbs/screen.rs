@@ -19,7 +19,7 @@ pub(crate) struct ScreenVerb {
 
 impl ScreenVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut client = Client::connect()?;
+        let mut client = Client::connect_to_read()?;
         let process_id = client.resolve(&self.process)?;
         let reply = client.query::<GetScreen>(&ProcessRef { process_id })?;
         if self.json {

@@ -13,7 +13,7 @@ pub(crate) struct SearchVerb {
     #[arg(value_name = "ID")]
     process: String,
     /// A regular expression
-    #[arg(value_name = "REGEX")]
+    #[arg(value_name = "REGEX", value_parser = pattern)]
     pattern: String,
     /// The maximum number of lines [default: 20]
     #[arg(long)]
@@ -23,9 +23,14 @@ pub(crate) struct SearchVerb {
     json: bool,
 }
 
+/// A regular expression that the server accepts.
+pub(super) fn pattern(text: &str) -> Result<String, String> {
+    patterm_host::tools::check_pattern(text).map(|()| text.to_owned())
+}
+
 impl SearchVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut client = Client::connect()?;
+        let mut client = Client::connect_to_read()?;
         let process_id = client.resolve(&self.process)?;
         let args = SearchArgs { process_id, pattern: self.pattern, limit: self.limit };
         let reply = client.query::<SearchOutput>(&args)?;

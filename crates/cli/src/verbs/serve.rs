@@ -14,6 +14,7 @@ use crate::client::Client;
 use crate::limits::{LogLimit, MessageLimit};
 use crate::print::{print, print_json, printable_path};
 use crate::start::{self, StartReport};
+use crate::systemd;
 
 /// Sets any limit of the server by its name, for example `processes=50,waiters=10`.
 const LIMITS_VARIABLE: &str = "PATTERM_LIMITS";
@@ -36,6 +37,9 @@ pub(crate) struct ServeVerb {
     /// Detach from the terminal and report on standard output: how the background server is started
     #[arg(long, hide = true, conflicts_with_all = ["foreground", "json"])]
     detached: bool,
+    /// Keep running even if nothing uses the server: how systemd's server is started
+    #[arg(long, hide = true, requires = "detached")]
+    stay: bool,
 }
 
 // No doc comment: clap would show it as the help of `serve`.
@@ -97,6 +101,7 @@ fn run(options: &ServeVerb) -> anyhow::Result<()> {
         patterm_keeper::descriptors::raise_limit();
     }
     if options.detached {
+        settings.ends_unused = !options.stay && !systemd::is_service();
         return detached(settings);
     }
     if options.foreground {
@@ -117,6 +122,7 @@ fn run(options: &ServeVerb) -> anyhow::Result<()> {
         format!("--max-log-bytes={}", settings.limits.log_bytes),
     ];
     flags.extend(options.http.arguments());
+    flags.extend(systemd::is_service().then(|| systemd::STAY.to_owned()));
     let mut entry = match start::start_detached(&settings, &flags)? {
         StartReport::Failed(why) => anyhow::bail!(why),
         StartReport::Serving(entry) => entry,
@@ -163,7 +169,7 @@ fn detached(settings: Settings) -> anyhow::Result<()> {
         Err(error) => (StartReport::Failed(error.to_string()), None),
     };
     let mut stdout = std::io::stdout().lock();
-    // The process that started us may be gone; the server runs all the same.
+    // The process that started us may be gone; the server keeps running anyway.
     let _ = writeln!(stdout, "{}", serde_json::to_string(&report)?);
     let _ = stdout.flush();
     drop(stdout);
@@ -175,8 +181,7 @@ fn detached(settings: Settings) -> anyhow::Result<()> {
 /// Threads for blocking work (searches, the keeper): more than there are cores.
 const BLOCKING_THREADS: usize = 64;
 
-/// One of them is created at the start and kept: a machine without free threads must not keep the server from
-/// reporting that.
+/// One of them is created at the start and kept, so that the server can report it if the machine has no free threads.
 const KEEP_ALIVE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The exit code that shells use for a program ended by ctrl+c: 128 and the signal's number.

@@ -4,12 +4,15 @@ use clap::Args;
 use patterm_wire::follow::ProcessKind;
 use patterm_wire::tools::{SpawnProcess, SpawnProcessArgs};
 
+use super::environment::EnvironmentArgs;
 use super::spawn::spawn;
 use crate::start;
 
 /// Start a shell in a new pane and print its id
 #[derive(Debug, Args)]
 pub(crate) struct ShellVerb {
+    #[command(flatten)]
+    environment: EnvironmentArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -25,6 +28,6 @@ impl ShellVerb {
             working_dir: Some(start::here()?),
             ..SpawnProcessArgs::default()
         };
-        spawn::<SpawnProcess>(&args, self.json, self.attach)
+        spawn::<SpawnProcess>(&args, &self.environment, self.json, self.attach)
     }
 }

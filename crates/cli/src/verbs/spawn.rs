@@ -1,8 +1,9 @@
-//! What `run`, `agent` and `shell` share.
+//! The common part of `run`, `agent` and `shell`.
 
 use patterm_wire::Method;
 use patterm_wire::tools::StartedProcess;
 
+use super::environment::EnvironmentArgs;
 use crate::client::Client;
 use crate::print::{one_line, print, print_json};
 use crate::tui;
@@ -10,6 +11,7 @@ use crate::tui;
 /// Starts a process, and prints its id or shows it.
 pub(super) fn spawn<M: Method<Result = StartedProcess>>(
     args: &M::Params,
+    environment: &EnvironmentArgs,
     json: bool,
     attach: bool,
 ) -> anyhow::Result<()> {
@@ -17,7 +19,9 @@ pub(super) fn spawn<M: Method<Result = StartedProcess>>(
         // Before anything is started.
         tui::must_have_terminal()?;
     }
-    let reply = Client::connect()?.call::<M>(args)?;
+    let mut client = Client::connect()?;
+    environment.pass(&mut client)?;
+    let reply = client.call::<M>(args)?;
     let id = reply.result.process_id;
     match (attach, json) {
         (true, _) => return tui::run(Some(id)),

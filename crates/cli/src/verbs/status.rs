@@ -20,7 +20,7 @@ pub(crate) struct StatusVerb {
 
 impl StatusVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut client = Client::connect()?;
+        let mut client = Client::connect_to_read()?;
         let process_id = client.resolve(&self.process)?;
         let reply = client.query::<GetProcessStatus>(&ProcessRef { process_id })?;
         match self.json {

@@ -1,17 +1,18 @@
-//! `patterm stop`: ends a process.
+//! `patterm stop`: ends processes.
 
 use clap::Args;
 use patterm_wire::tools::{StopArgs, StopProcess};
 
+use super::several::each;
 use crate::client::Client;
 use crate::print::print;
 
-/// End a process and keep its output
+/// End processes and keep their output
 #[derive(Debug, Args)]
 pub(crate) struct StopVerb {
-    /// An id, a unique name, or the start of one
-    #[arg(value_name = "ID")]
-    process: String,
+    /// Ids, unique names, or the start of one
+    #[arg(value_name = "ID", required = true)]
+    processes: Vec<String>,
     /// The signal, by name or number; only TERM, INT, QUIT, KILL and HUP end a process [default: TERM]
     #[arg(long, value_name = "SIGNAL", value_parser = signal)]
     signal: Option<String>,
@@ -19,14 +20,16 @@ pub(crate) struct StopVerb {
 
 impl StopVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut client = Client::connect()?;
-        let id = client.resolve(&self.process)?;
-        let args = StopArgs { process_id: id.clone(), signal: self.signal };
-        let stopped = client.call::<StopProcess>(&args)?.result;
-        // Other signals do not end it.
-        let done = if stopped.status.is_alive() { "signalled" } else { "stopped" };
-        print(&format!("{done} {id}"));
-        Ok(())
+        let mut client = Client::connect_to_read()?;
+        let ids = client.resolve_all(&self.processes)?;
+        each(&ids, |id| {
+            let args = StopArgs { process_id: id.to_owned(), signal: self.signal.clone() };
+            let stopped = client.call::<StopProcess>(&args)?.result;
+            // Other signals do not end it.
+            let done = if stopped.status.is_alive() { "signalled" } else { "stopped" };
+            print(&format!("{done} {id}"));
+            Ok(())
+        })
     }
 }
 

@@ -1,8 +1,9 @@
 //! `patterm timers`: lists timers.
 
 use clap::Args;
+use patterm_wire::follow::TimerKind;
 use patterm_wire::method::Empty;
-use patterm_wire::tools::{ListTimers, TimerKind, TimerList, TimerSummary};
+use patterm_wire::tools::{ListTimers, TimerList, TimerSummary};
 use serde_json::Value;
 
 use crate::client::Client;
@@ -18,7 +19,7 @@ pub(crate) struct TimersVerb {
 
 impl TimersVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let reply = Client::connect()?.query::<ListTimers>(&Empty {})?;
+        let reply = Client::connect_to_read()?.query::<ListTimers>(&Empty {})?;
         if self.json {
             return print_json(&reply.read_as::<TimerList<Value>>()?.timers);
         }
@@ -50,13 +51,15 @@ fn table(timers: &[TimerSummary]) -> String {
 }
 
 fn waits_for(timer: &TimerSummary) -> String {
-    let which = match timer.kind {
+    let which = match &timer.kind {
+        TimerKind::Delay => return String::new(),
         TimerKind::IdleAny => "any of",
         TimerKind::IdleAll => "all of",
-        TimerKind::Delay | TimerKind::Exit => return String::new(),
+        TimerKind::Exit => "exit of",
+        TimerKind::Other(kind) => &one_line(kind),
     };
     let ids: Vec<_> = timer.watched.iter().map(|id| one_line(id)).collect();
-    format!("{which} {}", ids.join(" "))
+    format!("{which} {}", ids.join(" ")).trim_end().to_owned()
 }
 
 /// The time left.
@@ -91,6 +94,9 @@ mod tests {
                 "excerpt": "collect"},
             {"timer_id": "t3", "kind": "idle_all", "status": "pending", "owner_process_id": "p2",
                 "watched": ["p4"], "remaining_seconds": 0.2},
+            {"timer_id": "t4", "kind": "exit", "status": "pending", "owner_process_id": "p1",
+                "watched": ["p2", "p3"], "label": "build"},
+            {"timer_id": "t5", "kind": "full_moon", "status": "pending", "owner_process_id": "p1"},
         ]}))
         .unwrap();
         assert_eq!(
@@ -98,7 +104,9 @@ mod tests {
             "ID     STATUS   OWNER  LEFT      WAITS FOR             TEXT\n\
              t1     pending  p1     1m02s                           look at the build\n\
              t2     paused   p1               any of p2 p3          team\n\
-             t3     pending  p2     1s        all of p4"
+             t3     pending  p2     1s        all of p4\n\
+             t4     pending  p1               exit of p2 p3         build\n\
+             t5     pending  p1               full_moon"
         );
         assert_eq!([59.1, 3_661.0, 90_000.0].map(left), ["1m00s", "1h01m", "1d01h"]);
     }

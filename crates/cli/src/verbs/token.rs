@@ -75,8 +75,13 @@ impl TokenVerb {
     }
 }
 
+/// Reads the tokens, or changes them.
 fn request(request: &TokenRequest) -> anyhow::Result<ServerReply<TokenResult>> {
-    Client::connect()?.call::<Token>(request)
+    let client = match request {
+        TokenRequest::List => Client::connect_to_read(),
+        _ => Client::connect(),
+    };
+    client?.call::<Token>(request)
 }
 
 fn new(options: NewToken) -> anyhow::Result<()> {
@@ -109,23 +114,23 @@ fn unknown_servers(named: &[String]) -> anyhow::Result<Option<String>> {
     if named.iter().all(is_own) {
         return Ok(None);
     }
-    let reply = Client::connect()?.query::<Servers>(&ServersRequest::default())?;
-    let mut there: Vec<_> = reply.result.servers.into_iter().map(|server| server.name).collect();
-    there.dedup();
+    let reply = Client::connect_to_read()?.query::<Servers>(&ServersRequest::default())?;
+    let mut known: Vec<_> = reply.result.servers.into_iter().map(|server| server.name).collect();
+    known.dedup();
     let unknown: Vec<_> =
-        named.iter().filter(|name| !is_own(name) && !there.contains(name)).collect();
+        named.iter().filter(|name| !is_own(name) && !known.contains(name)).collect();
     if unknown.is_empty() {
         return Ok(None);
     }
     let listed = |names: &[&String]| {
         names.iter().map(|name| format!("`{}`", one_line(name))).collect::<Vec<_>>().join(", ")
     };
-    there.insert(0, OWN.to_owned());
+    known.insert(0, OWN.to_owned());
     Ok(Some(format!(
-        "patterm: there is no server {} at the moment; there are {}. The token can be used for it once it \
+        "patterm: there is no server {} at the moment; the servers are {}. The token can be used for it once it \
          exists; `patterm token revoke` revokes the token.",
         listed(&unknown),
-        listed(&there.iter().collect::<Vec<_>>())
+        listed(&known.iter().collect::<Vec<_>>())
     )))
 }
 

@@ -3,6 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use clap::Args;
+use patterm_project::line_diff::diff;
 use patterm_project::project_file::{
     Content, ProjectFile, Trust as TrustRecord, TrustError, describe, visible,
 };
@@ -40,20 +41,54 @@ fn run(yes: bool) -> anyhow::Result<()> {
         TrustError::Faulty(faults.join("\n"))
     })?;
     let state = StateDir::from_env(project.key())?;
-    if TrustRecord::of(project.root(), &state).holds(&content.hash) {
+    let record = TrustRecord::of(project.root(), &state);
+    if record.holds(&content.hash) {
         print(&format!("{name} is already trusted"));
         return Ok(());
     }
+    if let Some(before) = record.last_content() {
+        let changes = diff(&before, &content.text, visible);
+        print(&format!("{name} has changed since you trusted it (- before, + now):\n\n{changes}"));
+    }
     print(&format!("{name} declares:\n\n{}", describe(&file)));
     if !yes && !confirmed("\nTrust this content?")? {
-        anyhow::bail!("it is not trusted and does not take effect");
+        anyhow::bail!("{}", not_trusted(&record));
     }
     Client::connect()?.call::<Trust>(&TrustRequest { hash: content.hash })?;
     print("trusted; a changed file must be trusted again");
     Ok(())
 }
 
-/// Refuses to an agent what only a person may do, before the server does.
+/// The consequence of not trusting the content.
+fn not_trusted(record: &TrustRecord) -> &'static str {
+    match record.is_empty() {
+        true => "it is not trusted and does not take effect",
+        false => {
+            "this content is not trusted and does not take effect; a running server keeps the content that \
+             you trusted last"
+        }
+    }
+}
+
+/// A line for lists, if the project file has not been trusted yet.
+pub(super) fn hint() -> Option<String> {
+    let project = start::project_here().ok()?;
+    let content = Content::read(project.root()).ok().flatten()?;
+    let record = TrustRecord::of(project.root(), &StateDir::from_env(project.key()).ok()?);
+    if record.holds(&content.hash) {
+        return None;
+    }
+    Some(match record.is_empty() {
+        true => "patterm.toml is not trusted, so nothing in it takes effect; `patterm trust` shows what it \
+            declares"
+            .into(),
+        false => "patterm.toml has changed since you trusted it; a running server keeps the content that you \
+            trusted last, and `patterm trust` shows the changes"
+            .into(),
+    })
+}
+
+/// Refuses to let an agent do what only a person may do, before the server refuses it.
 pub(super) fn for_a_person(what: &str) -> anyhow::Result<()> {
     let by_agent = AGENTS_VARIABLES.iter().any(|name| std::env::var_os(name).is_some());
     anyhow::ensure!(!by_agent, "only a person may {what}; ask for it with request_human_attention");

@@ -38,7 +38,8 @@ fn run() -> anyhow::Result<()> {
             break;
         }
     }
-    let started = start::start_next(&settings).and_then(|report| match report {
+    let previous = replaced.as_ref().map(|(_, previous)| previous);
+    let started = start::start_next(&settings, previous).and_then(|report| match report {
         StartReport::Serving(entry) => Ok(entry),
         StartReport::Failed(why) => Err(anyhow::anyhow!(why)),
     });

@@ -1,19 +1,32 @@
 //! `patterm wait`: waits for a line of output.
 
+use std::process::ExitCode;
+
 use clap::Args;
 use patterm_wire::tools::{PatternArgs, PatternScope, WaitForPattern};
 
+use super::search::pattern;
 use crate::client::Client;
-use crate::print::{one_line, print, print_json};
+use crate::print::{one_line, print, print_json, warn};
+
+/// The exit code if no line matched in time.
+const TIMED_OUT: u8 = 3;
+
+/// The exit code if the process ended before a line matched.
+const ENDED: u8 = 4;
+
+const CODES: &str = "Exit codes: 0 a line matched, 3 no line matched in time, 4 the process ended without \
+    a match, 1 another failure, 2 wrong usage.";
 
 /// Wait for a line of output that matches
 #[derive(Debug, Args)]
+#[command(after_help = CODES)]
 pub(crate) struct WaitVerb {
     /// An id, a unique name, or the start of one
     #[arg(value_name = "ID")]
     process: String,
     /// A regular expression
-    #[arg(value_name = "REGEX")]
+    #[arg(value_name = "REGEX", value_parser = pattern)]
     pattern: String,
     /// How long to wait, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
@@ -24,8 +37,8 @@ pub(crate) struct WaitVerb {
 }
 
 impl WaitVerb {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut client = Client::connect()?;
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let mut client = Client::connect_to_read()?;
         let process_id = client.resolve(&self.process)?;
         let args = PatternArgs {
             process_id,
@@ -40,13 +53,20 @@ impl WaitVerb {
         } else if result.matched {
             print(&one_line(result.line.as_deref().unwrap_or_default()));
         }
-        anyhow::ensure!(!result.exited, "{} ended before a line matched", args.process_id);
-        anyhow::ensure!(result.matched, "no match within {} s", self.timeout);
-        Ok(())
+        if result.matched {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if result.exited {
+            warn(&format!("{} ended before a line matched", args.process_id));
+            return Ok(ExitCode::from(ENDED));
+        }
+        warn(&format!("no match within {} s", self.timeout));
+        Ok(ExitCode::from(TIMED_OUT))
     }
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// A number of seconds to wait.
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
     /// The server's limit.
     const MOST: f64 = 86_400.0;
     match text.parse::<f64>() {

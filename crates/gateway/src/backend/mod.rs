@@ -2,8 +2,13 @@
 //! Backends move bytes; they do not know which client a message belongs to.
 
 pub mod container;
+/// The example in CONTRIBUTING.md.
+#[cfg(test)]
+#[path = "../../../../docs/examples/unix_socket.rs"]
+pub mod contributing_example;
 pub mod local;
 pub mod remote;
+pub mod unusable;
 
 use std::pin::Pin;
 
@@ -18,6 +23,11 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub trait Backend: Send + Sync + std::fmt::Debug {
     /// Starts the server.
     fn open(&self) -> BoxFuture<Result<Channel, GatewayError>>;
+
+    /// Why no attempt to start the server can succeed, if that is known in advance.
+    fn fault(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// A server that was started.
@@ -56,7 +66,7 @@ impl std::fmt::Display for ServerExit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Code(code) => write!(f, "exited with code {code}"),
-            Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
+            Self::Signal(signal) => write!(f, "was killed by signal {signal}"),
             Self::Other(how) => f.write_str(how),
         }
     }
@@ -69,4 +79,41 @@ pub trait ServerControl: Send + Sync {
 
     /// Ends it with everything it started; its input is closed already.
     fn end(&self) -> BoxFuture<()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_example_backend_moves_bytes_both_ways() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let backend = contributing_example::UnixSocket { path: path.clone() };
+        let refused = backend.open().await.err().unwrap().to_string();
+        assert!(refused.contains("cannot connect to "), "{refused}");
+        let listener = UnixListener::bind(path).unwrap();
+        let echo = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut line = [0; 5];
+            stream.read_exact(&mut line).await.unwrap();
+            stream.write_all(&line).await.unwrap();
+        };
+        let (opened, ()) = tokio::join!(
+            async {
+                let mut channel = backend.open().await.unwrap();
+                channel.input.write_all(b"ping\n").await.unwrap();
+                let mut text = String::new();
+                channel.output.read_to_string(&mut text).await.unwrap();
+                let exit = channel.control.wait().await;
+                channel.control.end().await;
+                (text, exit.to_string())
+            },
+            echo
+        );
+        assert_eq!(opened, ("ping\n".to_owned(), "closed the connection".to_owned()));
+    }
 }

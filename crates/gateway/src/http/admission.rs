@@ -16,12 +16,27 @@ pub struct Principal {
     pub name: String,
     /// What it may use.
     pub scope: Scope,
+    /// When its token expires, as [`Authenticator::is_past`] understands it.
+    pub expires_at: Option<u64>,
 }
 
 /// Knows the tokens.
 pub trait Authenticator: Send + Sync {
     /// The owner of a token; compared in constant time.
     fn authenticate(&self, token: &str) -> Option<Principal>;
+
+    /// Changes whenever a token is created or revoked, before that takes effect for the caller of the
+    /// change. Connections remember their caller as long as it stays the same; `None` if they must
+    /// not.
+    fn generation(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether a time at which a token expires has passed.
+    fn is_past(&self, expires_at: u64) -> bool {
+        let _ = expires_at;
+        true
+    }
 
     /// Whether the token of this name is still valid.
     fn is_valid(&self, name: &str) -> bool {
@@ -121,11 +136,17 @@ impl HostPolicy {
         }
     }
 
+    /// Whether a value of `Host` is a name of this server.
+    pub(super) fn is_host(&self, host: &str) -> bool {
+        Authority::parse(host).is_some_and(|requested| self.is_known(&requested))
+    }
+
     fn is_known(&self, requested: &Authority) -> bool {
         LOCAL.contains(&requested.host.as_str()) || self.hosts.contains(&requested.host)
     }
 
-    fn is_origin(&self, origin: &str) -> bool {
+    /// Whether pages of this origin may send requests.
+    pub(super) fn is_origin(&self, origin: &str) -> bool {
         let site = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         let site = site.and_then(Authority::parse);
         site.is_some_and(|site| self.is_known(&site))

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 
 use super::context::HttpContext;
-use crate::error::{GatewayError, GatewayErrorKind};
+use crate::error::{GatewayError, GatewayErrorKind, REQUEST_CANCELLED};
 use crate::raw;
 
 /// The audit log.
@@ -64,13 +64,17 @@ pub enum CallOutcome {
 impl CallOutcome {
     /// The outcome of a response.
     pub fn of(answer: &[u8]) -> Self {
-        if !raw::contains(answer, b"\"error\"") && !raw::contains(answer, b"\"isError\"") {
+        // The end of both `"error"` and `"isError"`.
+        if !raw::contains(answer, b"rror\"") {
             return Self::Ok;
         }
         let Ok(text) = std::str::from_utf8(answer) else { return Self::Ok };
         if let Some(span) = raw::at_path(text, &["error"]) {
             let code = raw::member(&text[span], "code").and_then(|code| code.parse().ok());
-            return Self::Error(code.unwrap_or_default());
+            return match code.unwrap_or_default() {
+                REQUEST_CANCELLED => Self::Cancelled,
+                code => Self::Error(code),
+            };
         }
         let failed = raw::at_path(text, &["result", "isError"]);
         match failed.is_some_and(|span| &text[span] == "true") {
@@ -83,6 +87,7 @@ impl CallOutcome {
     pub fn of_error(error: &GatewayError) -> Self {
         match error.kind {
             GatewayErrorKind::Timeout => Self::Timeout,
+            GatewayErrorKind::Cancelled => Self::Cancelled,
             GatewayErrorKind::Limit | GatewayErrorKind::Unknown => Self::Refused,
             GatewayErrorKind::Unavailable | GatewayErrorKind::Ended => Self::Error(-32000),
         }
@@ -114,7 +119,7 @@ pub(super) struct RequestCounts {
 }
 
 impl RequestCounts {
-    fn count(&self, status: Option<u16>, took: Duration) {
+    pub(super) fn count(&self, status: Option<u16>, took: Duration) {
         let one = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
         match status {
             Some(status) => {
@@ -189,6 +194,11 @@ impl AuditEntry {
         Self(self.0.take())
     }
 
+    /// Drops the record: others stand for the request.
+    pub(super) fn discard(&mut self) {
+        self.0 = None;
+    }
+
     /// Sets the server, if it is known later.
     pub(super) fn set_server(&mut self, server: String) {
         if let Some(data) = &mut self.0 {
@@ -260,6 +270,7 @@ mod tests {
             (r#"{"id":1,"result":{"content":[]}}"#, CallOutcome::Ok),
             (r#"{"id":1,"result":{"error":"a word","isError":false}}"#, CallOutcome::Ok),
             (r#"{"id":1,"result":{"isError":true}}"#, CallOutcome::ToolError),
+            (r#"{"id":1,"error":{"code":-32800,"message":"x"}}"#, CallOutcome::Cancelled),
             (r#"{"id":1,"error":{"code":-32602,"message":"x"}}"#, CallOutcome::Error(-32602)),
         ] {
             assert_eq!(CallOutcome::of(answer.as_bytes()), outcome, "{answer}");

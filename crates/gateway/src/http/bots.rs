@@ -15,13 +15,16 @@ use super::bot_servers::BotServerStatus;
 use super::context::HttpContext;
 use super::listener::{RequestBody, percent_decode};
 use super::mcp::read_body;
-use super::response::{HttpError, empty, json, status_of};
+use super::response::{HttpError, empty, json, not_allowed, status_of};
 use super::scope::Scope;
 use crate::backend::container::{Containers, EngineEndpoint, EngineError};
 use crate::{GatewayError, GatewayErrorKind, ServerLimits};
 
 /// The name of this endpoint in token scopes; `bots/NAME` is for one bot.
 pub(super) const BOTS: &str = "bots";
+
+/// The methods of this endpoint.
+pub(super) const METHODS: &str = "POST, OPTIONS";
 
 /// Which bots may use the servers in which containers.
 #[derive(Debug, Clone)]
@@ -64,7 +67,7 @@ async fn serve_recorded<B: RequestBody>(
     check_bot(&principal, &bot)?;
     if parts.method != Method::POST {
         entry.answered(CallOutcome::Refused, StatusCode::METHOD_NOT_ALLOWED, 0);
-        return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
+        return Ok(not_allowed(METHODS));
     }
     let body = read_body(context, body, &parts.headers).await?;
     let bad = |id, error| HttpError::with_error(StatusCode::BAD_REQUEST, id, error);
@@ -236,6 +239,7 @@ mod tests {
                 servers: Some(servers.iter().map(ToString::to_string).collect()),
                 ..Default::default()
             },
+            expires_at: None,
         };
         assert!(check_bot(&token(&["bots"]), "a").is_ok());
         assert!(check_bot(&token(&["bots/a"]), "a").is_ok());

@@ -1,7 +1,7 @@
 //! The state shared by all requests: who may connect, sessions, and connections to servers.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -14,6 +14,7 @@ use super::audit::RequestCounts;
 use super::bot_servers::BotServers;
 use super::bots::permits_bot;
 use super::headers::ParamHeaders;
+use super::known::Revocation;
 use super::response::HttpError;
 use super::scope::{ReadOnlyTools, RestrictedPeer, Scope};
 use super::session::Session;
@@ -41,13 +42,16 @@ struct Inner {
     bots: Option<BotServers>,
     /// Timers for request bodies.
     body_timeouts: TimeoutPool,
+    /// Connections that remember their caller.
+    revocations: Mutex<Vec<Weak<Revocation>>>,
 }
 
 impl HttpContext {
     pub(super) fn new(config: HttpConfig) -> Self {
         let host_policy = HostPolicy::new(&config.hosts, &config.origins);
         let bots = config.bots.clone().map(BotServers::new);
-        let (sessions, read_only, counts, param_headers, body_timeouts) = Default::default();
+        let (sessions, read_only, counts, param_headers) = Default::default();
+        let (body_timeouts, revocations) = Default::default();
         Self(Arc::new(Inner {
             config,
             host_policy,
@@ -57,6 +61,7 @@ impl HttpContext {
             counts,
             bots,
             body_timeouts,
+            revocations,
         }))
     }
 
@@ -100,6 +105,11 @@ impl HttpContext {
         &self.0.param_headers
     }
 
+    /// Which hosts and origins are allowed.
+    pub(super) fn host_policy(&self) -> &HostPolicy {
+        &self.0.host_policy
+    }
+
     /// Checks a request's host, origin and token.
     pub(super) fn admit(&self, uri: &Uri, headers: &HeaderMap) -> Result<Principal, HttpError> {
         self.0.host_policy.check(uri, headers)?;
@@ -138,7 +148,7 @@ impl HttpContext {
         let (peer, notifications) = connected.map_err(|error| match error.kind {
             // The error lists all servers, which a token for some of them must not see.
             GatewayErrorKind::Unknown if principal.scope.servers.is_some() => {
-                let why = format!("no server `{server}`");
+                let why = self.0.config.gateway.unknown(server);
                 HttpError::from(&GatewayError::new(GatewayErrorKind::Unknown, why))
             }
             _ => HttpError::from(&error),
@@ -247,18 +257,33 @@ impl HttpContext {
                 name = revocations.recv() => name,
                 () = end.cancelled() => return,
             };
-            let is_revoked = |session: &Session| match &name {
-                Ok(name) => session.principal == *name,
-                Err(_) => !self.0.config.authenticator.is_valid(&session.principal),
+            let is_revoked = |principal: &str| match &name {
+                Ok(name) => principal == name,
+                Err(_) => !self.0.config.authenticator.is_valid(principal),
             };
             let all: Vec<_> = self.sessions().values().cloned().collect();
-            for session in all.iter().filter(|session| is_revoked(session)) {
+            for session in all.iter().filter(|session| is_revoked(&session.principal)) {
                 self.end_session(session);
             }
+            let watched: Vec<_> = self.revocations().iter().filter_map(Weak::upgrade).collect();
+            watched.iter().filter(|r| is_revoked(r.name())).for_each(|r| r.revoke());
             if name == Err(RecvError::Closed) {
                 return;
             }
         }
+    }
+
+    /// Tells when a token is revoked, from now on.
+    pub(super) fn watch_revocation(&self, name: &str) -> Arc<Revocation> {
+        let revocation = Arc::new(Revocation::new(name.to_owned()));
+        let mut all = self.revocations();
+        all.retain(|known| known.strong_count() > 0);
+        all.push(Arc::downgrade(&revocation));
+        revocation
+    }
+
+    fn revocations(&self) -> MutexGuard<'_, Vec<Weak<Revocation>>> {
+        self.0.revocations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until a token is revoked.

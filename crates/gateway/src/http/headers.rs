@@ -168,6 +168,12 @@ struct ParamHeader {
 pub(super) struct ParamHeaders(RwLock<HashMap<String, HashMap<String, Vec<ParamHeader>>>>);
 
 impl ParamHeaders {
+    /// Whether no argument of a server's tools is marked.
+    pub(super) fn is_empty(&self, server: &str) -> bool {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(server).is_none_or(HashMap::is_empty)
+    }
+
     /// Learns the marks from a server's list of tools.
     pub(super) fn learn(&self, server: &str, body: &[u8]) {
         if memchr::memmem::find(body, MARK.as_bytes()).is_none() {

@@ -3,24 +3,26 @@
 //! do, in this order.
 
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
-use axum::http::{HeaderValue, Method, Request, StatusCode, header};
+use axum::http::{Method, Request, StatusCode, header};
 use axum::response::Response;
 use hyper::rt::{Sleep, Timer};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{HttpContext, NATIVE};
-use super::response::empty;
-use super::{bots, mcp, monitor};
+use super::response::{empty, not_allowed};
+use super::{bots, cors, lane, mcp, monitor};
 
 /// How long a connection that is being closed may take to finish its response.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,28 +43,62 @@ pub(super) async fn accept(listener: TcpListener, context: HttpContext, end: Can
             continue;
         };
         let _ = stream.set_nodelay(true);
-        let header_timeout = context.config().limits.header_timeout;
-        let context = context.clone();
-        let service = service_fn(move |request| dispatch(context.clone(), request));
-        let mut http = hyper::server::conn::http1::Builder::new();
-        http.timer(HeaderTimer::default()).header_read_timeout(header_timeout);
-        let connection = http.serve_connection(TokioIo::new(stream), service);
-        let end = end.clone();
+        let (context, end) = (context.clone(), end.clone());
         tokio::spawn(async move {
-            let mut connection = std::pin::pin!(connection);
-            tokio::select! {
-                biased;
-                _ = connection.as_mut() => {}
-                () = end.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    let _ = tokio::time::timeout(END_TIMEOUT, connection).await;
-                }
+            let mut connection = pin!(lane::serve(stream, context, end.clone()));
+            if unless_ended(connection.as_mut(), &end).await.is_none() {
+                let _ = tokio::time::timeout(END_TIMEOUT, connection).await;
             }
             drop(permit);
         });
     }
     let all = u32::try_from(connections).unwrap_or(u32::MAX);
     let _ = tokio::time::timeout(END_TIMEOUT, room.acquire_many(all.saturating_sub(1))).await;
+}
+
+/// Runs a future until `end` is cancelled; `None` then. A call polls this twice, and polling the token
+/// costs more than asking it.
+async fn unless_ended<F: Future>(
+    mut future: Pin<&mut F>,
+    end: &CancellationToken,
+) -> Option<F::Output> {
+    let mut ended = pin!(end.cancelled());
+    let mut is_watched = false;
+    poll_fn(|context| {
+        if let Poll::Ready(output) = future.as_mut().poll(context) {
+            return Poll::Ready(Some(output));
+        }
+        // A task is always polled with the same waker, so one registration is enough to be woken.
+        if !is_watched || end.is_cancelled() {
+            is_watched = true;
+            return ended.as_mut().poll(context).map(|()| None);
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// Lets hyper serve one request of a connection, of which these bytes were read already.
+pub(super) async fn hand_over(
+    stream: TcpStream,
+    read: Vec<u8>,
+    context: HttpContext,
+    end: CancellationToken,
+) {
+    let header_timeout = context.config().limits.header_timeout;
+    let service = service_fn(move |request| dispatch(context.clone(), request));
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(HeaderTimer::default()).header_read_timeout(header_timeout).keep_alive(false);
+    let stream = PrefixedStream { read, at: 0, stream };
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        biased;
+        _ = connection.as_mut() => {}
+        () = end.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+    }
 }
 
 /// A request body.
@@ -75,7 +111,7 @@ impl<B: hyper::body::Body<Data = Bytes, Error: Into<axum::BoxError>> + Send> Req
 
 /// What a path refers to.
 #[derive(Debug, PartialEq, Eq)]
-enum Route {
+pub(super) enum Route {
     Health,
     Servers,
     Metrics,
@@ -87,7 +123,7 @@ enum Route {
 }
 
 impl Route {
-    fn of(path: &str) -> Self {
+    pub(super) fn of(path: &str) -> Self {
         match path {
             "/mcp" => Self::Mcp(NATIVE.to_owned()),
             "/healthz" => Self::Health,
@@ -96,6 +132,15 @@ impl Route {
             "/bots" => Self::Bots,
             _ if path.starts_with("/bots/") => Self::Bots,
             _ => named_server(path).map_or(Self::Nothing, Self::Mcp),
+        }
+    }
+
+    /// The methods it has.
+    fn methods(&self) -> &'static str {
+        match self {
+            Self::Mcp(_) => mcp::METHODS,
+            Self::Bots => bots::METHODS,
+            Self::Health | Self::Servers | Self::Metrics | Self::Nothing => "GET, HEAD, OPTIONS",
         }
     }
 }
@@ -133,24 +178,37 @@ pub(super) fn percent_decode(segment: &str) -> Option<String> {
 
 /// Handles a request. Futures other than those of MCP calls are boxed: most requests are calls, and
 /// each future is moved once.
-async fn dispatch<B: RequestBody + 'static>(
+pub(super) async fn dispatch<B: RequestBody + 'static>(
     context: HttpContext,
     request: Request<B>,
 ) -> Result<Response, Infallible> {
+    let route = Route::of(request.uri().path());
+    if request.method() == Method::OPTIONS && route != Route::Nothing {
+        return Ok(cors::preflight(&context, &request, route.methods()));
+    }
+    let Some(origin) = request.headers().get(header::ORIGIN).cloned() else {
+        return Ok(handle(context, route, request).await);
+    };
+    let mut response = Box::pin(handle(context.clone(), route, request)).await;
+    cors::expose(&context, origin, &mut response);
+    Ok(response)
+}
+
+async fn handle<B: RequestBody + 'static>(
+    context: HttpContext,
+    route: Route,
+    request: Request<B>,
+) -> Response {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    Ok(match Route::of(request.uri().path()) {
+    match route {
         Route::Mcp(server) => mcp::serve(context, &server, request).await,
         Route::Bots => Box::pin(bots::serve(context, request)).await,
         Route::Nothing => empty(StatusCode::NOT_FOUND),
-        _ if !is_read => {
-            let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET,HEAD"));
-            response
-        }
+        _ if !is_read => not_allowed(route.methods()),
         Route::Health => monitor::healthz(),
         Route::Servers => monitor::servers(&context, request.uri(), request.headers()),
         Route::Metrics => monitor::metrics(&context, request.uri(), request.headers()),
-    })
+    }
 }
 
 type IdleTimer = Option<Pin<Box<tokio::time::Sleep>>>;
@@ -207,6 +265,55 @@ impl Future for HeaderTimeout {
 impl Drop for HeaderTimeout {
     fn drop(&mut self) {
         *self.timer.idle() = self.sleep.take();
+    }
+}
+
+/// A connection of which some bytes were read already.
+struct PrefixedStream {
+    read: Vec<u8>,
+    /// How many of them were read again.
+    at: usize,
+    stream: TcpStream,
+}
+
+impl AsyncRead for PrefixedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let rest = self.read.get(self.at..).unwrap_or_default();
+        if rest.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(context, into);
+        }
+        let count = rest.len().min(into.remaining());
+        into.put_slice(&rest[..count]);
+        self.at += count;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for PrefixedStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

@@ -8,15 +8,15 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, Limited};
-use patterm_wire::error::INVALID_REQUEST;
 use patterm_wire::{ErrorObject, Id, Incoming, Message};
 use tokio::task::AbortHandle;
 
 use super::admission::Principal;
 use super::audit::{AuditEntry, CallOutcome};
+use super::batch::{self, Batch};
 use super::context::HttpContext;
 use super::listener::RequestBody;
-use super::response::{HttpError, empty, json, status_of};
+use super::response::{HttpError, empty, json, not_allowed, status_of};
 use super::session::{Notifications, SESSION_STREAM, Session};
 use super::{headers as standard, sse};
 use crate::relay::Era;
@@ -27,6 +27,10 @@ const RESUME_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a body may take to arrive: enough for the longest over a slow connection.
 const BODY_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The methods of an MCP endpoint.
+pub(super) const METHODS: &str = "GET, POST, DELETE, OPTIONS";
+const METHODS_WITHOUT_SESSION: &str = "POST, OPTIONS";
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -76,7 +80,7 @@ async fn serve_recorded<B: RequestBody>(
             context.end_session(&session);
             empty(StatusCode::NO_CONTENT)
         }
-        _ => empty(StatusCode::METHOD_NOT_ALLOWED),
+        _ => not_allowed(METHODS),
     };
     entry.set_message(parts.method.as_str(), "");
     let served = response.status().is_success();
@@ -141,6 +145,7 @@ enum PostAction {
     Respond(Response),
     Answer(PendingCall, UpstreamResponse, Notifications),
     BeginSession(Id, String),
+    Batch(Batch),
 }
 
 impl PostAction {
@@ -159,6 +164,7 @@ impl PostAction {
             Self::BeginSession(id, text) => {
                 begin_session(context, server, principal, id, text, entry).await
             }
+            Self::Batch(batch) => Ok(batch.answer(context, &principal.name).await),
         }
     }
 }
@@ -176,9 +182,12 @@ fn post(
     };
     let message = match Incoming::parse(body) {
         Ok(Incoming::One(message)) => message,
-        Ok(Incoming::Batch(_)) => {
-            let error = ErrorObject::new(INVALID_REQUEST, "batches are not supported over HTTP");
-            return Err(bad(None, error));
+        Ok(Incoming::Batch(elements)) => {
+            let session = session_of(context, server, principal, headers)?;
+            let batch = Batch::read(context, principal, session, &elements)?;
+            // Each request of it has its own entry.
+            entry.discard();
+            return Ok(PostAction::Batch(batch));
         }
         Err(malformed) => return Err(bad(malformed.id, malformed.error)),
     };
@@ -261,6 +270,9 @@ async fn begin_session(
     context.add_session(session.clone())?;
     let answered = session.peer.request(&id, "initialize", text).await;
     let is_initialized = answered.as_ref().is_ok_and(|body| crate::raw::is_result(body));
+    if is_initialized && answered.as_ref().is_ok_and(|body| is_agreed(body, batch::REVISION)) {
+        session.enable_batches();
+    }
     let mut response = answer(answered, &id, Era::Legacy, entry);
     if is_initialized {
         if let Ok(value) = HeaderValue::from_str(&session.id) {
@@ -270,6 +282,13 @@ async fn begin_session(
         context.end_session(&session);
     }
     Ok(response)
+}
+
+/// Whether the response to `initialize` names a revision.
+fn is_agreed(body: &[u8], revision: &str) -> bool {
+    let Ok(text) = std::str::from_utf8(body) else { return false };
+    let agreed = crate::raw::at_path(text, &["result", "protocolVersion"]);
+    agreed.is_some_and(|span| text[span].trim_matches('"') == revision)
 }
 
 /// A request that waits for its response.
@@ -342,17 +361,15 @@ impl PendingCall {
             events.push(number, &String::from_utf8_lossy(&body));
             events.end();
         });
-        let resume_timeout = session.map(|_| RESUME_TIMEOUT);
-        let guard =
-            ReaderGuard { stream: stream.clone(), task: task.abort_handle(), resume_timeout };
+        let guard = ReaderGuard::new(stream.clone(), task.abort_handle(), session.is_some());
         sse::response(stream, None, guard)
     }
 }
 
 /// A request that receives the messages about it.
-struct QueueGuard {
-    session: Arc<Session>,
-    id: Id,
+pub(super) struct QueueGuard {
+    pub(super) session: Arc<Session>,
+    pub(super) id: Id,
 }
 
 impl Drop for QueueGuard {
@@ -363,10 +380,21 @@ impl Drop for QueueGuard {
 
 /// Somebody reads a response that is sent as events. In the older era a client may disconnect and
 /// resume.
-struct ReaderGuard {
+pub(super) struct ReaderGuard {
     stream: Arc<sse::EventStream>,
     task: AbortHandle,
     resume_timeout: Option<Duration>,
+}
+
+impl ReaderGuard {
+    /// The task of a response. A client can resume it in a session.
+    pub(super) fn new(
+        stream: Arc<sse::EventStream>,
+        task: AbortHandle,
+        is_resumable: bool,
+    ) -> Self {
+        Self { stream, task, resume_timeout: is_resumable.then_some(RESUME_TIMEOUT) }
+    }
 }
 
 impl Drop for ReaderGuard {
@@ -386,11 +414,11 @@ impl Drop for ReaderGuard {
     }
 }
 
-fn revoked_error() -> GatewayError {
+pub(super) fn revoked_error() -> GatewayError {
     GatewayError::new(GatewayErrorKind::Ended, "the token was revoked")
 }
 
-fn outcome(answered: &Result<Vec<u8>, GatewayError>) -> CallOutcome {
+pub(super) fn outcome(answered: &Result<Vec<u8>, GatewayError>) -> CallOutcome {
     match answered {
         Ok(body) => CallOutcome::of(body),
         Err(error) => CallOutcome::of_error(error),
@@ -426,7 +454,7 @@ fn get(
     }
     let Some(session) = session_of(context, server, principal, headers)? else {
         // Without a session there is nothing to receive here.
-        return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
+        return Ok(not_allowed(METHODS_WITHOUT_SESSION));
     };
     let last = headers.get(LAST_EVENT).and_then(|last| last.to_str().ok());
     let (number, after) = match last.and_then(|last| last.split_once('-')) {

@@ -5,13 +5,22 @@
 
 mod admission;
 mod audit;
+mod batch;
 mod bot_servers;
 mod bots;
 mod context;
+mod cors;
+pub(crate) mod head;
 mod headers;
+mod known;
+mod lane;
+#[cfg(test)]
+mod lane_tests;
 mod listener;
 mod mcp;
 mod monitor;
+#[cfg(test)]
+mod protocol_tests;
 #[cfg(test)]
 mod remote_tests;
 mod response;
@@ -22,6 +31,8 @@ mod session;
 mod sse;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tool_call;
+mod usual;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +43,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::BoxFuture;
+use crate::gateway::UsualCall;
+use crate::session::UsualRequest;
 use crate::{ClientHandle, Gateway, GatewayError, Notification};
 pub use admission::{Authenticator, Principal};
 pub use audit::{AuditLog, AuditRecord, CallOutcome};
@@ -53,6 +66,12 @@ pub trait McpPeer: Send + Sync {
 
     /// Forwards a notification, or a response to a request that was sent to the client.
     fn notify(&self, message: &Message<'_>, text: &str);
+
+    /// Begins a usual call of a tool without waiting, if that is possible now.
+    #[doc(hidden)]
+    fn begin_usual(&self, _call: &UsualRequest<'_>) -> Option<UsualCall> {
+        None
+    }
 }
 
 /// A pending response.
@@ -66,6 +85,10 @@ impl McpPeer for ClientHandle {
 
     fn notify(&self, message: &Message<'_>, text: &str) {
         Self::notify(self, message, text);
+    }
+
+    fn begin_usual(&self, call: &UsualRequest<'_>) -> Option<UsualCall> {
+        Self::begin_usual(self, call)
     }
 }
 

@@ -56,9 +56,10 @@ pub(super) fn status_of(error: &GatewayError) -> StatusCode {
     match error.kind {
         GatewayErrorKind::Limit => StatusCode::TOO_MANY_REQUESTS,
         GatewayErrorKind::Unknown => StatusCode::NOT_FOUND,
-        GatewayErrorKind::Unavailable | GatewayErrorKind::Ended | GatewayErrorKind::Timeout => {
-            StatusCode::OK
-        }
+        GatewayErrorKind::Unavailable
+        | GatewayErrorKind::Ended
+        | GatewayErrorKind::Timeout
+        | GatewayErrorKind::Cancelled => StatusCode::OK,
     }
 }
 
@@ -71,9 +72,31 @@ pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     response
 }
 
+/// Appends a number as decimal digits.
+pub(super) fn append_number(number: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let (mut from, mut rest) = (digits.len(), number);
+    loop {
+        from -= 1;
+        digits[from] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[from..]);
+}
+
 /// No body.
 pub(super) fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
+    response
+}
+
+/// A method that a path does not have, and those that it has.
+pub(super) fn not_allowed(methods: &'static str) -> Response {
+    let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(methods));
     response
 }

@@ -13,6 +13,8 @@ use tokio::time::Instant;
 
 use super::{McpPeer, PendingResponse};
 use crate::ambiguous::folds_to;
+use crate::gateway::UsualCall;
+use crate::session::UsualRequest;
 use crate::{Gateway, matches_pattern, raw};
 
 /// The code of errors that JSON-RPC has no code for.
@@ -31,7 +33,7 @@ const CACHE_SIZE: usize = 256;
 const PAGES: usize = 100;
 
 /// The methods that a restricted token may call. The effect of others is unknown, and
-/// `logging/setLevel` changes the server for all of its clients.
+/// `logging/setLevel` can make the server more verbose.
 const METHODS: [&str; 19] = [
     "initialize",
     "ping",
@@ -134,12 +136,20 @@ impl McpPeer for RestrictedPeer {
     fn notify(&self, message: &Message<'_>, text: &str) {
         self.peer.notify(message, text);
     }
+
+    fn begin_usual(&self, call: &UsualRequest<'_>) -> Option<UsualCall> {
+        // Whether the call is permitted may need the server's list of tools.
+        if !self.is_unrestricted() {
+            return None;
+        }
+        self.peer.begin_usual(call)
+    }
 }
 
 impl RestrictedPeer {
     /// Whether nothing of the server is excluded.
     fn is_unrestricted(&self) -> bool {
-        !self.scope.is_restricted() && self.gateway.tools_of(&self.server).shows_all()
+        !self.scope.is_restricted() && self.gateway.shows_all_tools(&self.server)
     }
 
     async fn check(&self, method: &str, text: &str) -> Result<(), ErrorObject> {

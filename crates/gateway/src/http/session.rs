@@ -4,7 +4,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -33,11 +33,15 @@ pub(super) struct Session {
     inner: Mutex<Inner>,
     last_used_nanos: AtomicU64,
     started: Instant,
+    /// Its revision has batches.
+    batches: AtomicBool,
+    /// It has ended.
+    closed: AtomicBool,
 }
 
 struct Inner {
-    /// The queues of messages about requests.
-    requests: HashMap<Id, NotificationQueue>,
+    /// The queues of messages about requests; without one, they go to the session's stream.
+    requests: HashMap<Id, Option<NotificationQueue>>,
     streams: BTreeMap<u64, Arc<EventStream>>,
     next: u64,
 }
@@ -61,6 +65,8 @@ impl Session {
             inner: Mutex::new(inner),
             last_used_nanos: AtomicU64::new(0),
             started: Instant::now(),
+            batches: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
         });
         tokio::spawn(route(Arc::downgrade(&session), notification));
         session
@@ -77,8 +83,29 @@ impl Session {
     pub(super) fn register(&self, id: &Id) -> Option<NotificationQueue> {
         match self.lock().requests.entry(id.clone()) {
             Entry::Occupied(_) => None,
-            Entry::Vacant(place) => Some(place.insert(NotificationQueue::default()).clone()),
+            Entry::Vacant(place) => place.insert(Some(NotificationQueue::default())).clone(),
         }
+    }
+
+    /// The same without a queue; returns whether the id is free.
+    pub(super) fn register_unstreamed(&self, id: &Id) -> bool {
+        match self.lock().requests.entry(id.clone()) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(place) => {
+                place.insert(None);
+                true
+            }
+        }
+    }
+
+    /// Whether its revision has batches.
+    pub(super) fn has_batches(&self) -> bool {
+        self.batches.load(Ordering::Relaxed)
+    }
+
+    /// Its revision has batches.
+    pub(super) fn enable_batches(&self) {
+        self.batches.store(true, Ordering::Relaxed);
     }
 
     /// Removes a request's queue.
@@ -109,20 +136,31 @@ impl Session {
 
     /// Ends its streams and their readers.
     pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
         for stream in self.lock().streams.values() {
             stream.end();
         }
     }
 
     pub(super) fn touch(&self) {
+        self.touch_at(Instant::now().into_std());
+    }
+
+    pub(super) fn touch_at(&self, now: std::time::Instant) {
         // Fine enough to order two sessions by their last use.
-        let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.last_used_nanos.store(now, Ordering::Relaxed);
+        let used = now.saturating_duration_since(self.started.into_std());
+        let used = u64::try_from(used.as_nanos()).unwrap_or(u64::MAX);
+        self.last_used_nanos.store(used, Ordering::Relaxed);
     }
 
     /// Whether one of its calls is in flight.
     pub(super) fn is_busy(&self) -> bool {
         !self.lock().requests.is_empty()
+    }
+
+    /// Whether it has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// How long it has been unused.
@@ -136,7 +174,7 @@ impl Session {
 
     fn route(&self, notification: Notification) {
         let inner = self.lock();
-        let to = notification.request_id.as_ref().and_then(|id| inner.requests.get(id));
+        let to = notification.request_id.as_ref().and_then(|id| inner.requests.get(id)?.as_ref());
         let notification = match to {
             Some(to) => match to.put(notification) {
                 Ok(()) => return,

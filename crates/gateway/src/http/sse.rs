@@ -10,11 +10,16 @@ use axum::response::Response;
 use patterm_wire::line;
 use tokio::sync::Notify;
 
+use super::response::append_number;
+
 /// Events kept per stream for a client that disconnects.
 const REPLAY_EVENTS: usize = 256;
 
 /// Their bytes: one response may take all of them.
 const REPLAY_BYTES: usize = 4 << 20;
+
+/// Bytes of an event besides its text, usually.
+const EVENT_BYTES: usize = 32;
 
 /// A stream: events are appended, and one reader at a time follows from where it wants.
 #[derive(Debug, Default)]
@@ -32,6 +37,8 @@ struct StreamState {
     ended: bool,
     /// The current reader; older ones stop.
     reader: u64,
+    /// The last event that a reader got.
+    delivered: Option<u64>,
 }
 
 impl EventStream {
@@ -40,7 +47,12 @@ impl EventStream {
         let mut state = self.lock();
         let id = state.next;
         state.next += 1;
-        let mut event = format!("id: {number}-{id}\ndata: ").into_bytes();
+        let mut event = Vec::with_capacity(json.len() + EVENT_BYTES);
+        event.extend_from_slice(b"id: ");
+        append_number(number, &mut event);
+        event.push(b'-');
+        append_number(id, &mut event);
+        event.extend_from_slice(b"\ndata: ");
         line::append(json.as_bytes(), &mut event);
         event.extend_from_slice(b"\n\n");
         let event = Bytes::from(event);
@@ -56,6 +68,15 @@ impl EventStream {
         self.wake.notify_waiters();
     }
 
+    /// Reads all events at once, if there is no other reader.
+    pub(super) fn read_all(&self) -> Vec<u8> {
+        let mut state = self.lock();
+        let mut all = Vec::with_capacity(state.bytes);
+        state.events.iter().for_each(|(_, event)| all.extend_from_slice(event));
+        state.delivered = state.events.back().map(|(id, _)| *id);
+        all
+    }
+
     /// No more events follow.
     pub(super) fn end(&self) {
         self.lock().ended = true;
@@ -69,15 +90,17 @@ impl EventStream {
             let mut notified = std::pin::pin!(notified);
             notified.as_mut().enable();
             {
-                let state = self.lock();
+                let mut state = self.lock();
                 if state.reader != reader {
                     return None;
                 }
                 let found =
                     state.events.iter().find(|(id, _)| after.is_none_or(|after| *id > after));
                 if let Some((id, event)) = found {
-                    *after = Some(*id);
-                    return Some(event.clone());
+                    let (id, event) = (*id, event.clone());
+                    *after = Some(id);
+                    state.delivered = state.delivered.max(*after);
+                    return Some(event);
                 }
                 if state.ended {
                     return None;
@@ -92,13 +115,14 @@ impl EventStream {
         self.lock().reader
     }
 
-    fn begin_reading(&self) -> u64 {
+    /// A new reader, and the last event that earlier ones got.
+    fn begin_reading(&self) -> (u64, Option<u64>) {
         let mut state = self.lock();
         state.reader += 1;
-        let reader = state.reader;
+        let begun = (state.reader, state.delivered);
         drop(state);
         self.wake.notify_waiters();
-        reader
+        begun
     }
 
     fn lock(&self) -> MutexGuard<'_, StreamState> {
@@ -106,13 +130,15 @@ impl EventStream {
     }
 }
 
-/// A response that follows a stream after an event. `guard` lives as long as somebody reads.
+/// A response that follows a stream after an event, or after what earlier readers got. `guard` lives
+/// as long as somebody reads.
 pub(super) fn response<G: Send + 'static>(
     stream: Arc<EventStream>,
     after: Option<u64>,
     guard: G,
 ) -> Response {
-    let reader = stream.begin_reading();
+    let (reader, delivered) = stream.begin_reading();
+    let after = after.or(delivered);
     let events = futures_util::stream::unfold(
         (stream, after, guard),
         move |(stream, mut after, guard)| async move {

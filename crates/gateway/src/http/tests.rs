@@ -1,6 +1,7 @@
 //! The endpoints over raw HTTP on a socket.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use patterm_wire::{Id, Message};
@@ -21,11 +22,15 @@ use crate::{GatewayError, Notification, ServerLimits, Share};
 pub(super) struct Tokens {
     gone: Mutex<HashSet<String>>,
     revoked: broadcast::Sender<String>,
+    generation: AtomicU64,
+    /// Times up to this one have passed.
+    pub(super) now: AtomicU64,
 }
 
 impl Tokens {
     pub(super) fn revoke(&self, name: &str) {
         self.gone.lock().unwrap().insert(name.to_owned());
+        self.generation.fetch_add(1, Ordering::Release);
         let _ = self.revoked.send(name.to_owned());
     }
 }
@@ -34,17 +39,27 @@ impl Authenticator for Tokens {
     fn authenticate(&self, token: &str) -> Option<Principal> {
         let all = Scope::default();
         let scope = match token {
-            "good" | "other" => all,
+            "good" | "other" | "brief" => all,
             "narrow" => Scope { servers: Some(vec!["patterm".to_owned()]), ..all },
             "reader" => Scope { read_only: true, ..all },
             "looker" => Scope { tools: Some(vec!["lo*".to_owned()]), ..all },
             _ => return None,
         };
-        self.is_valid(token).then(|| Principal { name: token.into(), scope })
+        let expires_at = (token == "brief").then_some(1);
+        self.is_valid(token).then(|| Principal { name: token.into(), scope, expires_at })
+    }
+
+    fn generation(&self) -> Option<u64> {
+        Some(self.generation.load(Ordering::Acquire))
+    }
+
+    fn is_past(&self, expires_at: u64) -> bool {
+        self.now.load(Ordering::Relaxed) >= expires_at
     }
 
     fn is_valid(&self, name: &str) -> bool {
-        !self.gone.lock().unwrap().contains(name)
+        let expired = name == "brief" && self.is_past(1);
+        !expired && !self.gone.lock().unwrap().contains(name)
     }
 
     fn revocations(&self) -> broadcast::Receiver<String> {
@@ -127,7 +142,15 @@ impl Http {
         let address = listener.local_addr().unwrap();
         let harness = Harness::new(share, ServerLimits::default());
         let (gone, revoked) = (Mutex::default(), broadcast::Sender::new(8));
-        let (tokens, audit) = (Arc::new(Tokens { gone, revoked }), Arc::<Audit>::default());
+        let (tokens, audit) = (
+            Arc::new(Tokens {
+                gone,
+                revoked,
+                generation: AtomicU64::new(0),
+                now: AtomicU64::new(0),
+            }),
+            Arc::<Audit>::default(),
+        );
         let config = HttpConfig {
             gateway: harness.gateway.clone(),
             native_tools: Arc::new(Echo),
@@ -135,7 +158,7 @@ impl Http {
             audit: Some(audit.clone()),
             limits,
             hosts: Vec::new(),
-            origins: Vec::new(),
+            origins: vec!["https://app.example".to_owned()],
             bots: None,
         };
         tokio::spawn(serve(listener, config, CancellationToken::new()));
@@ -337,7 +360,7 @@ async fn paths_without_a_handler_are_404_and_monitoring_is_read_only() {
         if method == "HEAD" || status == 404 || status == 405 {
             assert_eq!(answer.body, "", "{method} {path}");
         }
-        let allow = (status == 405).then_some("GET,HEAD");
+        let allow = (status == 405).then_some("GET, HEAD, OPTIONS");
         assert_eq!(answer.header("allow"), allow, "{method} {path}");
     }
     // A name may be percent-encoded.

@@ -5,6 +5,7 @@ use patterm_wire::{ErrorObject, Id, reply};
 
 use super::era::{self, Era, Filter, Translation};
 use super::handshake::{HandshakeState, Need};
+use super::log_level::{LogLevel, SET_LEVEL};
 use super::{ClientId, ClientRequest, ListenRequest, Output, Pending, Relay};
 use crate::ambiguous::ambiguity;
 use crate::error::{GatewayError, GatewayErrorKind};
@@ -70,7 +71,9 @@ impl<R> Relay<R> {
             ("initialize", _) => self.answer_initialize(request),
             ("server/discover", _) if request.era == Era::Modern => self.answer_discover(request),
             ("ping", Translation::Up) => self.answer(request, "{}"),
-            ("logging/setLevel", Translation::Up) => self.set_log_level(request),
+            (SET_LEVEL, Translation::Up | Translation::None) if !self.config.exclusive => {
+                self.set_log_level(request, translation);
+            }
             ("resources/subscribe" | "resources/unsubscribe", Translation::Up) => {
                 let message = format!(
                     "{} is not available: this server has revision {}, with subscriptions/listen",
@@ -103,15 +106,6 @@ impl<R> Relay<R> {
             (None, None) => "{}".into(),
         };
         self.answer(request, &result);
-    }
-
-    fn set_log_level(&mut self, request: ClientRequest<R>) {
-        let level = raw::at_path(&request.text, &["params", "level"]);
-        let level = level.map(|span| request.text[span].to_owned());
-        if let Some(client) = self.clients.get_mut(&request.client) {
-            client.log_level = level;
-        }
-        self.answer(request, "{}");
     }
 
     /// A stateless client listens to a server that sends every notification anyway.
@@ -151,7 +145,10 @@ impl<R> Relay<R> {
     }
 
     /// Sends a request to the server under an id of the relay's own.
-    fn send(&mut self, request: ClientRequest<R>, translation: Translation) {
+    pub(super) fn send(&mut self, request: ClientRequest<R>, translation: Translation) {
+        if translation == Translation::Down {
+            self.note_stateless_level(&request);
+        }
         let upstream = self.next_upstream_id();
         let mut edits = Vec::new();
         if let Some(span) = raw::id(&request.text) {
@@ -166,7 +163,7 @@ impl<R> Relay<R> {
         let client = self.clients.entry(request.client).or_default();
         client.calls.insert(request.id.clone(), Some(upstream));
         if translation == Translation::Up {
-            let meta = era::stateless_meta(client.log_level.as_deref());
+            let meta = era::stateless_meta(client.log_level.map(LogLevel::as_json));
             edits.extend(era::meta_edit(&request.text, &meta));
         }
         if request.method == "resources/subscribe" {
@@ -174,6 +171,7 @@ impl<R> Relay<R> {
         }
         self.out.push(Output::Write(raw::edited(&request.text, edits)));
         let ClientRequest { client, id, method, reply, .. } = request;
+        let method = method.into();
         self.pending.insert(upstream, Pending { client, id, method, translation, token, reply });
     }
 
@@ -188,7 +186,7 @@ impl<R> Relay<R> {
                     let why = raw::at_path(text, &["params", "reason"]);
                     let why = why.and_then(|span| serde_json::from_str(&text[span]).ok());
                     let why = why.unwrap_or_else(|| "the client cancelled it".to_owned());
-                    self.cancel(client, &id, &why);
+                    self.cancel_on_request(client, &id, &why);
                 }
             }
             // What one client says about itself does not apply to the others. Only MCP

@@ -5,6 +5,7 @@ use patterm_wire::error::{INTERNAL_ERROR, METHOD_NOT_FOUND};
 use patterm_wire::{ErrorObject, Id, Incoming, Malformed, Message, reply};
 
 use super::era::{self, Translation};
+use super::log_level::SET_LEVEL;
 use super::{ClientId, Output, Relay, UpstreamId, tasks};
 use crate::error::{GatewayError, GatewayErrorKind};
 use crate::lines::LongLine;
@@ -25,9 +26,9 @@ fn empty_message(text: &str) -> Option<raw::Span> {
 
 impl<R> Relay<R> {
     /// Handles one line. Anything that is not a message is counted and never answered: two such
-    /// peers would answer each other for ever.
+    /// peers would answer each other forever.
     pub(crate) fn receive_line(&mut self, line: &[u8]) {
-        if line.trim_ascii().is_empty() {
+        if line.trim_ascii().is_empty() || self.receive_usual(line).is_some() {
             return;
         }
         match (Incoming::parse(line), std::str::from_utf8(line)) {
@@ -107,6 +108,9 @@ impl<R> Relay<R> {
             let body = reply::error(Some(&pending.id), &error);
             return self.out.push(Output::Answer(pending.reply, body));
         }
+        if failed && pending.method == SET_LEVEL {
+            self.log_level_refused(pending.client);
+        }
         self.note_task(&pending, text);
         let mut edits = Vec::new();
         edits.extend(self.own_tasks_edit(&pending, text));
@@ -129,7 +133,11 @@ impl<R> Relay<R> {
     }
 
     fn receive_request(&mut self, id: Id, method: &str, text: &str) {
-        let only = self.only_client();
+        // A stateless client, or one without a session, could never answer.
+        let can_respond = |id: &ClientId| {
+            self.clients.get(id).is_some_and(|client| client.can_respond && !client.stateless)
+        };
+        let only = self.only_client().filter(can_respond);
         match method {
             "ping" => self.write_bytes(reply::result(&id, "{}")),
             _ if self.config.exclusive && only.is_some() => {
@@ -146,8 +154,8 @@ impl<R> Relay<R> {
             }
             _ => {
                 let message = format!(
-                    "Method not found: several clients share this server, and {method} cannot be \
-                     sent to any one of them"
+                    "Method not found: {method} cannot be sent to a client, because several share \
+                     this server, or its client cannot answer requests"
                 );
                 let error = ErrorObject::new(METHOD_NOT_FOUND, message).with_data(method);
                 self.write_bytes(reply::error(Some(&id), &error));
@@ -175,6 +183,7 @@ impl<R> Relay<R> {
         }
         match method {
             "notifications/progress" => self.receive_progress(text),
+            "notifications/message" => self.receive_log(text),
             _ if self.config.shared && tasks::is_about_task(method) => {
                 let owner = self.task_owner(text);
                 self.notify_matching(text, |_, client| owner.as_ref() == Some(&client.caller));
@@ -239,7 +248,7 @@ impl<R> Relay<R> {
     }
 
     /// The pending request of a client, if there is only one.
-    fn sole_request(&self, client: ClientId) -> Option<Id> {
+    pub(super) fn sole_request(&self, client: ClientId) -> Option<Id> {
         let calls = &self.clients.get(&client)?.calls;
         let mut sent = calls.iter().filter(|(_, upstream)| upstream.is_some());
         sent.next().filter(|_| sent.next().is_none()).map(|(id, _)| id.clone())

@@ -118,6 +118,7 @@ impl<R> Relay<R> {
         }
         if well {
             self.handshake = HandshakeState::Ready;
+            self.restore_subscriptions();
             self.serve_waiting();
         } else {
             self.handshake = HandshakeState::Initialized { queued: false };

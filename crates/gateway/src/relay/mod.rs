@@ -6,22 +6,31 @@ mod from_client;
 mod from_server;
 mod handshake;
 mod ids;
+mod log_level;
+#[cfg(test)]
+mod member_tests;
+mod members;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod usual;
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use patterm_wire::error::INTERNAL_ERROR;
 use patterm_wire::{ErrorObject, Id, reply};
 
-use crate::error::GatewayError;
+use crate::error::{GatewayError, GatewayErrorKind};
 use crate::raw;
 use era::Translation;
 pub(crate) use era::{Era, MODERN, REVISIONS};
 pub(crate) use handshake::{Eras, ServerHello};
 use handshake::{HandshakeState, Probe};
 pub(crate) use ids::Ids;
+use log_level::LogLevel;
+pub(crate) use members::Member;
 use tasks::Tasks;
 
 /// Identifies a client of a session.
@@ -46,6 +55,28 @@ impl UpstreamId {
         Id::from_number(self.0)
     }
 }
+
+/// Hashes numbers that no client chooses, and ids that a client chooses for its own few calls, so it needs no
+/// secret.
+#[derive(Debug, Default, Clone, Copy)]
+struct OwnIdHasher(u64);
+
+impl Hasher for OwnIdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(self.0 ^ u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // Spreads consecutive numbers over all bits (Fibonacci hashing).
+        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+type OwnIds = BuildHasherDefault<OwnIdHasher>;
 
 /// The configuration of a session.
 #[derive(Debug, Clone, Default)]
@@ -94,7 +125,7 @@ pub(crate) enum Output<R> {
 struct Pending<R> {
     client: ClientId,
     id: Id,
-    method: String,
+    method: Cow<'static, str>,
     translation: Translation,
     /// The client's progress token, as received.
     token: Option<String>,
@@ -117,14 +148,16 @@ struct ClientState {
     caller: String,
     /// It is stateless: it gets the notifications it listens to, and those about its requests.
     stateless: bool,
+    /// It can answer requests from the server.
+    can_respond: bool,
     /// Requests from the server that this client has not answered.
     server_requests: HashSet<Id>,
     /// Resources it is subscribed to.
     resources: BTreeSet<String>,
-    /// The log level it set, as JSON.
-    log_level: Option<String>,
+    /// The log level it set.
+    log_level: Option<LogLevel>,
     /// Its unanswered requests by its ids, with the relay's ids if they were sent.
-    calls: HashMap<Id, Option<UpstreamId>>,
+    calls: HashMap<Id, Option<UpstreamId>, OwnIds>,
 }
 
 /// The session.
@@ -136,13 +169,15 @@ pub(crate) struct Relay<R> {
     hello: ServerHello,
     probe: Probe,
     ids: Ids,
-    pending: HashMap<UpstreamId, Pending<R>>,
+    pending: HashMap<UpstreamId, Pending<R>, OwnIds>,
     waiting: Vec<ClientRequest<R>>,
     listeners: Vec<ListenRequest<R>>,
     /// The id under which the session itself listens to a stateless server, on behalf of older
     /// clients.
     own_subscription: Option<UpstreamId>,
-    clients: HashMap<ClientId, ClientState>,
+    /// The log level that the server was told.
+    server_level: Option<LogLevel>,
+    clients: HashMap<ClientId, ClientState, OwnIds>,
     tasks: Tasks,
     out: Vec<Output<R>>,
     /// Lines that were not messages.
@@ -159,11 +194,12 @@ impl<R> Relay<R> {
             hello: ServerHello::default(),
             probe: Probe::default(),
             ids,
-            pending: HashMap::new(),
+            pending: HashMap::default(),
             waiting: Vec::new(),
             listeners: Vec::new(),
             own_subscription: None,
-            clients: HashMap::new(),
+            server_level: None,
+            clients: HashMap::default(),
             tasks: Tasks::default(),
             out: Vec::new(),
             noise: 0,
@@ -190,9 +226,11 @@ impl<R> Relay<R> {
         self.eras
     }
 
-    /// Adds a client.
-    pub(crate) fn join(&mut self, client: ClientId, caller: &str) {
-        caller.clone_into(&mut self.clients.entry(client).or_default().caller);
+    /// Adds a client. `can_respond` if it can answer requests from the server.
+    pub(crate) fn join(&mut self, client: ClientId, caller: &str, can_respond: bool) {
+        let client = self.clients.entry(client).or_default();
+        caller.clone_into(&mut client.caller);
+        client.can_respond = can_respond;
     }
 
     /// Removes a client: cancels its requests and drops its subscriptions.
@@ -208,17 +246,42 @@ impl<R> Relay<R> {
         for resource in gone.resources {
             self.unsubscribe_unused(&resource);
         }
+        if gone.log_level.is_some() && !gone.stateless && self.handshake == HandshakeState::Ready {
+            self.update_server_level();
+        }
         for id in gone.server_requests {
             let error = ErrorObject::new(INTERNAL_ERROR, "the client disconnected");
             self.write_bytes(reply::error(Some(&id), &error));
         }
     }
 
-    /// Cancels a request, by the client's id.
+    /// A client cancels its own request, by its id. It is answered nevertheless: a client over HTTP
+    /// waits for a response.
+    fn cancel_on_request(&mut self, client: ClientId, id: &Id, why: &str) {
+        let error =
+            GatewayError::new(GatewayErrorKind::Cancelled, "the client cancelled this request");
+        let called = self.clients.get_mut(&client).and_then(|client| client.calls.remove(id));
+        let reply = match called {
+            Some(Some(upstream)) => self.abandon(upstream, why),
+            Some(None) => {
+                let is_waiting = |r: &mut ClientRequest<R>| r.client == client && r.id == *id;
+                let is_listening = |l: &mut ListenRequest<R>| l.client == client && l.id == *id;
+                let waiting = self.waiting.extract_if(.., is_waiting).next().map(|r| r.reply);
+                waiting
+                    .or_else(|| self.listeners.extract_if(.., is_listening).next().map(|l| l.reply))
+            }
+            None => None,
+        };
+        if let Some(reply) = reply {
+            self.out.push(Output::Answer(reply, error.to_response(id)));
+        }
+    }
+
+    /// Cancels a request whose client is gone, by the client's id.
     pub(crate) fn cancel(&mut self, client: ClientId, id: &Id, why: &str) {
         let called = self.clients.get_mut(&client).and_then(|client| client.calls.remove(id));
         match called {
-            Some(Some(upstream)) => self.abandon(upstream, why),
+            Some(Some(upstream)) => drop(self.abandon(upstream, why)),
             Some(None) => {
                 self.waiting.retain(|request| !(request.client == client && request.id == *id));
                 self.listeners
@@ -251,15 +314,23 @@ impl<R> Relay<R> {
         self.handshake = HandshakeState::Closed;
     }
 
-    /// Drops a request that was sent, and cancels it on the server.
-    fn abandon(&mut self, upstream: UpstreamId, why: &str) {
-        let Some(pending) = self.forget(upstream) else { return };
+    /// Drops a request that was sent, and cancels it on the server. Returns where its response was
+    /// to go.
+    fn abandon(&mut self, upstream: UpstreamId, why: &str) -> Option<R> {
+        let pending = self.forget(upstream)?;
         // The only request that must not be cancelled.
-        if pending.method == "initialize" {
-            return;
+        if pending.method != "initialize" {
+            let params =
+                format!("{{\"requestId\":{},\"reason\":{}}}", upstream.0, raw::quoted(why));
+            self.write_bytes(reply::notification("notifications/cancelled", Some(&params)));
         }
-        let params = format!("{{\"requestId\":{},\"reason\":{}}}", upstream.0, raw::quoted(why));
-        self.write_bytes(reply::notification("notifications/cancelled", Some(&params)));
+        Some(pending.reply)
+    }
+
+    /// Where the response to a request goes that was sent.
+    pub(crate) fn reply_to(&self, client: ClientId, id: &Id) -> Option<&R> {
+        let upstream = (*self.clients.get(&client)?.calls.get(id)?)?;
+        self.pending.get(&upstream).map(|pending| &pending.reply)
     }
 
     fn forget(&mut self, upstream: UpstreamId) -> Option<Pending<R>> {

@@ -7,19 +7,19 @@ use patterm_wire::Id;
 use super::*;
 
 /// A session whose clients and server are played by the test.
-struct RelayTest(Relay<u32>);
+pub(super) struct RelayTest(pub(super) Relay<u32>);
 
-const DISCOVER_META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+pub(super) const DISCOVER_META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 impl RelayTest {
-    fn new(config: RelayConfig, modern: Option<bool>) -> Self {
+    pub(super) fn new(config: RelayConfig, modern: Option<bool>) -> Self {
         let mut count = 1..;
         let ids = Ids::of(move || count.next().unwrap());
         Self(Relay::new(config, Eras { modern, legacy: None }, ids))
     }
 
     /// A shared session with a server of the older era, after the handshake.
-    fn shared() -> Self {
+    pub(super) fn shared() -> Self {
         let mut test =
             Self::new(RelayConfig { roots: "[]".into(), ..RelayConfig::default() }, Some(false));
         test.request(1, "1", "ping", "{}");
@@ -35,7 +35,7 @@ impl RelayTest {
     }
 
     /// The reply's number is the client's.
-    fn request(&mut self, client: u32, id: &str, method: &str, params: &str) {
+    pub(super) fn request(&mut self, client: u32, id: &str, method: &str, params: &str) {
         let text = Self::request_text(id, method, params);
         let era = Era::of(&text);
         let id = Id::from_json(id).unwrap();
@@ -49,12 +49,12 @@ impl RelayTest {
         });
     }
 
-    fn receive_line(&mut self, text: &str) {
+    pub(super) fn receive_line(&mut self, text: &str) {
         self.0.receive_line(text.as_bytes());
     }
 
     /// All outputs, one per line.
-    fn outputs(&mut self) -> String {
+    pub(super) fn outputs(&mut self) -> String {
         let mut lines = String::new();
         let mut outputs = Vec::new();
         self.0.move_output(&mut outputs);
@@ -76,7 +76,7 @@ impl RelayTest {
     }
 
     #[track_caller]
-    fn check(&mut self, expected: &str) {
+    pub(super) fn check(&mut self, expected: &str) {
         let lines = |text: &str| -> Vec<String> {
             text.lines().map(|l| l.trim().to_owned()).filter(|l| !l.is_empty()).collect()
         };
@@ -188,7 +188,7 @@ fn a_failed_handshake_fails_all_requests_and_the_next_one_retries() {
 
 #[test]
 fn requests_are_returned_if_the_probe_ends_the_server() {
-    let ended = GatewayError::new(crate::GatewayErrorKind::Ended, "it exited");
+    let ended = GatewayError::new(GatewayErrorKind::Ended, "it exited");
     let mut test = RelayTest::new(RelayConfig::default(), None);
     test.request(1, "1", "tools/list", "{}");
     test.outputs();
@@ -257,6 +257,7 @@ fn a_request_is_cancelled_on_the_server_once() {
     test.check(
         r#"
         to server: {"method":"notifications/cancelled","params":{"requestId":4,"reason":"bored"}}
+        to 2: {"id":1,"error":{"code":-32800,"message":"the client cancelled this request","data":{"kind":"cancelled"}}}
         to server: {"method":"notifications/cancelled","params":{"requestId":3,"reason":"the client disconnected"}}
         "#,
     );
@@ -284,7 +285,7 @@ fn progress_is_routed_by_the_relays_own_token() {
 #[test]
 fn private_messages_are_not_sent_to_several_clients() {
     let mut test = RelayTest::shared();
-    test.0.join(ClientId(2), "b");
+    test.0.join(ClientId(2), "b", true);
     test.receive_line(r#"{"jsonrpc":"2.0","id":"s1","method":"roots/list"}"#);
     test.receive_line(r#"{"jsonrpc":"2.0","id":8,"method":"ping"}"#);
     test.receive_line(
@@ -314,7 +315,7 @@ fn resource_updates_go_to_subscribers_until_the_last_one_leaves() {
     for client in [1, 2] {
         test.request(client, "1", "resources/subscribe", r#"{"uri":"file:///a"}"#);
     }
-    test.0.join(ClientId(3), "c");
+    test.0.join(ClientId(3), "c", true);
     test.receive_line(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#);
     test.receive_line(r#"{"jsonrpc":"2.0","id":4,"result":{}}"#);
     test.outputs();
@@ -335,6 +336,7 @@ fn resource_updates_go_to_subscribers_until_the_last_one_leaves() {
 fn an_exclusive_client_does_its_own_handshake_and_gets_requests() {
     let mut test = RelayTest::new(RelayConfig { exclusive: true, ..RelayConfig::default() }, None);
     let own = r#"{"protocolVersion":"2025-11-25","capabilities":{"sampling":{}},"clientInfo":{"name":"c","version":"2"}}"#;
+    test.0.join(ClientId(1), "a", true);
     test.request(1, "0", "initialize", own);
     test.check(&format!(r#"to server: {{"id":1,"method":"initialize","params":{own}}}"#));
     test.receive_line(r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}"#);
@@ -503,10 +505,7 @@ fn all_requests_fail_with_the_reason_for_the_end() {
     test.request(1, "1", "tools/list", "{}");
     test.request(2, "2", "tools/list", "{}");
     test.outputs();
-    test.0.close(
-        &GatewayError::new(crate::GatewayErrorKind::Ended, "it exited with code 3: boom"),
-        false,
-    );
+    test.0.close(&GatewayError::new(GatewayErrorKind::Ended, "it exited with code 3: boom"), false);
     let outputs = test.outputs();
     assert_eq!(outputs.matches("exited with code 3: boom").count(), 2, "{outputs}");
     test.request(1, "9", "tools/list", "{}");
@@ -514,11 +513,11 @@ fn all_requests_fail_with_the_reason_for_the_end() {
 }
 
 /// A session that two callers share: `a` with clients 1 and 3, `b` with client 2.
-fn of_two_callers() -> RelayTest {
+pub(super) fn of_two_callers() -> RelayTest {
     let mut test = RelayTest::shared();
     test.0.config.shared = true;
     for (client, caller) in [(1, "a"), (2, "b"), (3, "a")] {
-        test.0.join(ClientId(client), caller);
+        test.0.join(ClientId(client), caller, true);
     }
     test
 }

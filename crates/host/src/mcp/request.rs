@@ -1,5 +1,5 @@
-//! From a method and raw parameters to the typed request that rmcp serves, with an error that
-//! names what does not fit.
+//! Turns a method and raw parameters into the typed request that rmcp handles; errors name the
+//! parameter that is invalid.
 
 use patterm_wire::ErrorObject;
 use rmcp::model::{
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-/// The parameters of a request: an object, its `_meta` apart.
+/// The parameters of a request: an object, without its `_meta`.
 #[derive(Debug, Default)]
 pub(crate) struct RequestParams {
     members: Map<String, Value>,
@@ -22,11 +22,11 @@ pub(crate) struct RequestParams {
 }
 
 impl RequestParams {
-    /// Takes raw parameters apart. Absent ones are empty.
+    /// Parses raw parameters. Absent ones are empty.
     pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, ErrorObject> {
         let Some(params) = params else { return Ok(Self::default()) };
         let Ok(Value::Object(mut members)) = serde_json::from_str(params.get()) else {
-            return Err(ErrorObject::invalid_params("`params` takes an object"));
+            return Err(ErrorObject::invalid_params("`params` must be an object"));
         };
         let Some(meta) = members.remove("_meta").filter(|meta| !meta.is_null()) else {
             return Ok(Self { members, ..Self::default() });
@@ -35,18 +35,17 @@ impl RequestParams {
             .get("progressToken")
             .filter(|token| token.is_string() || token.is_number())
             .and_then(|token| to_raw_value(token).ok());
-        let meta = serde_json::from_value(meta).map_err(|e| {
-            ErrorObject::invalid_params(format!("`params._meta` does not fit: {e}"))
-        })?;
+        let meta = serde_json::from_value(meta)
+            .map_err(|e| ErrorObject::invalid_params(format!("`params._meta` is invalid: {e}")))?;
         Ok(Self { members, meta, progress_token })
     }
 
-    /// The token under which the caller wants progress.
+    /// The token for progress notifications.
     pub(crate) fn take_progress_token(&mut self) -> Option<Box<RawValue>> {
         self.progress_token.take()
     }
 
-    /// A text in its metadata.
+    /// A text in the metadata.
     pub(crate) fn meta_text(&self, name: &str) -> Option<&str> {
         self.meta.get(name)?.as_str()
     }
@@ -58,23 +57,23 @@ impl RequestParams {
 
     fn typed<T: DeserializeOwned>(self) -> Result<T, ErrorObject> {
         serde_json::from_value(Value::Object(self.members))
-            .map_err(|e| ErrorObject::invalid_params(format!("`params` do not fit: {e}")))
+            .map_err(|e| ErrorObject::invalid_params(format!("`params` is invalid: {e}")))
     }
 
     fn member<T: DeserializeOwned>(
         &mut self,
         name: &str,
-        takes: &str,
+        expected: &str,
     ) -> Result<Option<T>, ErrorObject> {
         match self.members.remove(name).filter(|value| !value.is_null()) {
             None => Ok(None),
-            Some(value) => serde_json::from_value(value)
-                .map(Some)
-                .map_err(|_| ErrorObject::invalid_params(format!("`params.{name}` takes {takes}"))),
+            Some(value) => serde_json::from_value(value).map(Some).map_err(|_| {
+                ErrorObject::invalid_params(format!("`params.{name}` must be {expected}"))
+            }),
         }
     }
 
-    /// Whether the request itself says that it is of the stateless era.
+    /// Whether the request declares a stateless revision.
     pub(crate) fn is_modern(&self) -> bool {
         self.meta.protocol_version().is_some_and(|version| !version.has_initialize())
     }
@@ -123,17 +122,20 @@ pub(crate) fn ask(
 }
 
 fn tool_call(mut params: RequestParams) -> Result<CallToolRequestParams, ErrorObject> {
-    let Some(name) = params.member::<String>("name", "the name of a tool, a string")? else {
-        return Err(ErrorObject::invalid_params("`params.name` is missing: which tool?"));
+    let Some(name) = params.member::<String>("name", "a string, the name of a tool")? else {
+        return Err(ErrorObject::invalid_params(
+            "`params.name` is missing; it is the name of the tool",
+        ));
     };
     let mut call = CallToolRequestParams::new(name);
     call.arguments = params.member("arguments", "an object")?;
     Ok(call)
 }
 
-/// Clients of every age and care: what is missing gets the value that promises least.
+/// Accepts incomplete requests from older or careless clients: missing members get the most
+/// limited value.
 fn initialize(mut params: RequestParams) -> Result<InitializeRequestParams, ErrorObject> {
-    let version = params.member("protocolVersion", "a protocol revision, a string")?;
+    let version = params.member("protocolVersion", "a string, a protocol revision")?;
     let capabilities: Option<ClientCapabilities> = params.member("capabilities", "an object")?;
     let client: Option<Implementation> =
         params.member("clientInfo", "an object with a name and a version")?;

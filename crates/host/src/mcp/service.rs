@@ -1,4 +1,5 @@
-//! What rmcp asks of a server: who we are, our tools, and a call of one. One value a connection.
+//! The MCP server that rmcp calls: its identity, its tools, and their calls. One value per
+//! connection.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use crate::tools::{Call, ErrorKind, Registry, ToolError, named};
 pub(crate) struct McpService {
     pub(crate) host: Arc<Host>,
     pub(crate) tools: Arc<Registry>,
-    /// Whose connection it is.
+    /// The caller of the connection.
     pub(crate) caller: Caller,
     /// The shared servers, for this caller.
     pub(crate) shared_tools: Arc<SharedToolsClient>,
@@ -44,7 +45,7 @@ impl ServerHandler for McpService {
         let mut info = InitializeResult::new(capabilities)
             .with_server_info(Implementation::new("patterm", VERSION).with_title("patterm"))
             .with_instructions(self.instructions());
-        // What a client gets that asks for something we do not know.
+        // The revision for a client that asks for an unknown one.
         info.protocol_version = ProtocolVersion::V_2025_11_25;
         info
     }
@@ -55,7 +56,7 @@ impl ServerHandler for McpService {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let result = self.negotiate_initialize(&request)?;
-        // What was agreed on counts from here on, not what was asked for.
+        // Record the negotiated revision, not the requested one.
         request.protocol_version = result.protocol_version.clone();
         context.peer.set_peer_info(request);
         Ok(result)
@@ -72,15 +73,15 @@ impl ServerHandler for McpService {
         })
     }
 
-    /// Tells a client of the stateless era whenever its tools are others.
+    /// Notifies a client of a stateless revision whenever its list of tools changes.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let mut changes = self.shared_tools.changes();
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
                 changed = changes.changed() => {
-                    let told = context.sink().notify_tool_list_changed().await;
-                    if changed.is_err() || told.is_err() {
+                    let sent = context.sink().notify_tool_list_changed().await;
+                    if changed.is_err() || sent.is_err() {
                         context.cancelled().await;
                         return Ok(());
                     }
@@ -113,8 +114,8 @@ impl ServerHandler for McpService {
             return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, message, None));
         };
         let answer = answer.await.and_then(|answer| self.fitting(answer));
-        // A fault of ours that a tool noticed itself reads like any other failure; a panic does
-        // not come this way and becomes -32603.
+        // An internal error that a tool returns reads like any other failure; a panic
+        // does not come here and becomes -32603.
         Ok(answer.unwrap_or_else(|error| failure(&error)).into())
     }
 }
@@ -126,8 +127,8 @@ fn failure(error: &ToolError) -> CallToolResult {
 }
 
 impl McpService {
-    /// What a model must know from the start; an agent is told who it is and whom it answers to, and
-    /// whoever has no pane how to wait.
+    /// What a model must know from the start: an agent learns its identity and its parent,
+    /// a caller without a pane learns how to wait.
     fn instructions(&self) -> String {
         let processes = &self.host.panes.processes;
         let Some(me) = self.caller.process().and_then(|id| processes.get(id)) else {
@@ -141,8 +142,8 @@ impl McpService {
                 me.name, me.id, above.name, above.id, above.id
             ),
             None => format!(
-                "You are {} ({}). Agents that you start with spawn_agent are yours to watch and to \
-                 close.",
+                "You are {} ({}). Watch the agents that you start with spawn_agent, and close them \
+                 when they are done.",
                 me.name, me.id
             ),
         };
@@ -151,16 +152,16 @@ impl McpService {
         let Some(form) = preset.as_ref().and_then(|preset| preset.tool_name.as_ref()) else {
             return text;
         };
-        // Its CLI may have tools whose names end alike; codex has a spawn_agent.
+        // Its CLI may have tools with similar names; codex has its own spawn_agent.
         let example = form.replace("{{tool}}", "NAME");
         format!(
-            "{}\nYou know patterm's tools as {example}. A tool of your CLI's own with a similar \
-             name, such as one that starts agents, knows nothing of patterm: use patterm's.",
+            "{}\nYou know patterm's tools as {example}. Tools of your own CLI with similar names, \
+             such as one that starts agents, know nothing about patterm: use patterm's.",
             named(&text, form, &self.tools)
         )
     }
 
-    /// The answer both as text and as a value, if that is not longer than clients take.
+    /// The result both as text and as a value, if it is not too large.
     fn fitting(&self, answer: Value) -> Result<CallToolResult, ToolError> {
         let text = answer.to_string();
         let escapes = text.bytes().filter(|b| matches!(b, b'"' | b'\\')).count();
@@ -171,20 +172,20 @@ impl McpService {
     }
 }
 
-/// Refuses an answer that is longer than clients take, saying how to get less.
+/// Refuses a result that is too large, and says how to get less.
 pub(crate) fn check_size(bytes: usize, limit: usize) -> Result<(), ToolError> {
     if bytes <= limit {
         return Ok(());
     }
     let message = format!(
-        "the answer would have {bytes} bytes, more than the {limit} that clients take; ask for \
+        "the result would have {bytes} bytes, more than the {limit} that clients accept; ask for \
          less: fewer lines, a smaller max_bytes or limit, a later since_offset"
     );
     Err(ToolError::new(ErrorKind::Limit, message).with("limit_bytes", limit))
 }
 
-/// The way out for what rmcp sends by itself (notices of subscriptions). Requests never come in
-/// this way: the connection hands them to the service directly.
+/// The channel for messages that rmcp sends by itself (notices of subscriptions). Requests
+/// never come this way: the connection passes them to the service directly.
 #[derive(Debug)]
 pub(crate) struct Notices(pub(crate) mpsc::Sender<Vec<u8>>);
 
@@ -200,7 +201,7 @@ impl Transport<RoleServer> for Notices {
             if let JsonRpcMessage::Notification(_) = &message
                 && let Ok(body) = serde_json::to_vec(&message)
             {
-                // A connection that is gone takes no notices any more.
+                // A closed connection accepts no notices.
                 let _ = notices.send(body).await;
             }
             Ok(())

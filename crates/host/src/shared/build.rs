@@ -1,189 +1,124 @@
-//! From what is written of a server to what runs it.
+//! Builds a shared server from its settings: one function per kind of backend.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
+use patterm_gateway::ServerSpec;
 use patterm_gateway::backend::Backend;
-use patterm_gateway::backend::container::{self, Containers, ExecSpec, Mount, RunSpec};
+use patterm_gateway::backend::container::{ExecSpec, Mount, RunSpec};
 use patterm_gateway::backend::local::Local;
 use patterm_gateway::backend::remote::Remote;
-use patterm_gateway::http::BotsConfig;
-use patterm_gateway::{ServerLimits, ServerSpec};
+use patterm_gateway::backend::unusable::Unusable;
 use patterm_keeper::{Program, Size};
-
-use super::Shared;
-use super::spawner::KeeperSpawner;
 use patterm_project::project_file::{
-    BotsDefinition, EngineDefinition, Location, ProjectFile, ServerDefinition,
+    ContainerSettings, ImageSettings, LocalSettings, Location, MountDefinition, RemoteSettings,
+    ServerDefinition,
 };
 
-/// The folder for what is known of our containers.
-const CONTAINERS: &str = "containers";
+use super::Shared;
+use super::containers::endpoint;
+use super::spawner::KeeperSpawner;
+use super::variables::{expand, expand_values};
 
-/// There may be many bots, and most of them say nothing most of the time.
-const BOT_IDLE: Duration = Duration::from_secs(600);
+/// The size of a terminal that is never shown: these programs have pipes.
+const SIZE: Size = Size::DEFAULT;
 
-/// A terminal that nobody sees: it has pipes.
-const SIZE: Size = Size { rows: 24, columns: 80 };
+type Env = BTreeMap<String, String>;
 
-impl Shared {
-    /// The containers of ours. From the first time they are asked for, what is left over is swept up.
-    fn containers(&self) -> Result<&Containers, String> {
-        if self.containers.get().is_none() {
-            let spawner =
-                Arc::new(KeeperSpawner::new(Arc::downgrade(&self.parts.panes), "containers"));
-            let made =
-                Containers::new(&self.parts.state.file(CONTAINERS), &self.parts.pipes, spawner);
-            let made = made.map_err(|e| format!("containers cannot be kept account of: {e}"))?;
-            let sweeping = made.clone().keep_swept(self.end.clone());
-            if self.containers.set(made).is_ok() {
-                self.runtime.spawn(sweeping);
-            }
-        }
-        self.containers.get().ok_or_else(|| "containers are not there".into())
-    }
-
-    /// Sweeps up what an earlier server left in containers.
-    pub(crate) fn sweep_containers(&self) {
-        if self.parts.state.file(CONTAINERS).exists()
-            && let Err(error) = self.containers()
-        {
-            tracing::error!(error, "containers that are left over stay");
-        }
-    }
-
-    /// The endpoint for bots' containers, as it is configured.
-    pub(crate) fn bots(&self) -> Option<BotsConfig> {
-        let written = self.bots_written()?;
-        let containers = match self.containers() {
-            Ok(containers) => containers.clone(),
-            Err(error) => {
-                tracing::error!(error, "there is no endpoint for bots' containers");
-                return None;
-            }
+/// Builds a server. If its settings cannot be used, every call to it returns the reason.
+pub(super) fn spec(shared: &Shared, name: &str, server: &ServerDefinition) -> ServerSpec {
+    let variables = shared.parts.panes.environments.server();
+    let built = expand_values(&server.env, variables).and_then(|env| {
+        let backend = match &server.location {
+            Location::Local(settings) => local(shared, name, settings, &env)?,
+            Location::Container(settings) => container(shared, settings, &env)?,
+            Location::Image(settings) => image(shared, settings, &env)?,
+            Location::Remote(settings) => remote(shared, settings)?,
         };
-        let mut place = place_of(&written.engine);
-        place.fifo_dir = written.fifo_dir;
-        Some(BotsConfig {
-            containers,
-            endpoint: place,
-            command: written.command,
-            owner_label: written.owner_label,
-            allow_unlabelled: written.allow_unlabelled,
-            servers: self.bot_sessions.clone(),
-            limits: ServerLimits { idle_timeout: Some(BOT_IDLE), ..ServerLimits::default() },
-        })
-    }
-
-    pub(crate) fn bots_written(&self) -> Option<BotsDefinition> {
-        let own = self.parts.declared.effect().and_then(|file| file.bots.clone());
-        own.or_else(|| ProjectFile::of_the_user(self.parts.settings.as_deref()?).ok()?.bots)
-    }
-
-    /// The servers in the user's own settings; what is wrong with those is said in the log.
-    pub(super) fn servers_of_the_user(&self) -> BTreeMap<String, ServerDefinition> {
-        let Some(path) = &self.parts.settings else { return BTreeMap::new() };
-        match ProjectFile::of_the_user(path) {
-            Ok(file) => file.servers,
-            Err(faults) => {
-                for fault in faults {
-                    tracing::error!(fault, "the user's settings name no server that can be run");
-                }
-                BTreeMap::new()
-            }
-        }
-    }
-}
-
-/// What runs a server; the error is why it cannot be run as it is written.
-pub(super) fn wanted(
-    shared: &Shared,
-    name: &str,
-    server: &ServerDefinition,
-) -> Result<ServerSpec, String> {
-    let known = &shared.parts.panes.environment;
-    let mut env = BTreeMap::new();
-    for (variable, value) in &server.env {
-        env.insert(variable.clone(), expanded(value, known)?);
-    }
-    let backend: Arc<dyn Backend> = match &server.place {
-        Location::Here { command, directory } => {
-            let mut whole = known.clone();
-            whole.extend(env.clone());
-            let argv =
-                command.iter().map(|word| expanded(word, known)).collect::<Result<_, _>>()?;
-            let root = shared.parts.project.root();
-            let working_dir = directory.as_ref().map_or_else(|| root.to_owned(), |d| root.join(d));
-            let program = Program { argv, env: whole, working_dir, size: SIZE };
-            let spawner = Arc::new(KeeperSpawner::new(Arc::downgrade(&shared.parts.panes), name));
-            Arc::new(Local { program, spawner })
-        }
-        Location::Remote { url, headers } => {
-            let mut sent = BTreeMap::new();
-            for (header, value) in headers {
-                sent.insert(header.clone(), expanded(value, known)?);
-            }
-            Arc::new(Remote { url: expanded(url, known)?, headers: sent })
-        }
-        Location::Inside { engine, container, command } => {
-            let place = place_of(engine);
-            let (container, command) = (container.clone(), command.clone());
-            shared.containers()?.exec(ExecSpec {
-                endpoint: place,
-                container,
-                command,
-                env: env.clone(),
-            })
-        }
-        Location::Image { engine, image, command, network, memory_mb, processes, mounts } => {
-            let mut own = RunSpec::with_defaults(place_of(engine), image);
-            own.command = command.clone();
-            own.env = env.clone();
-            own.network = *network;
-            own.memory_bytes = memory_mb.map_or(own.memory_bytes, |mb| mb.saturating_mul(1 << 20));
-            let most = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-            own.processes = processes.map_or(own.processes, most);
-            own.mounts =
-                mounts.iter().map(|mount| mount_of(mount, shared.parts.project.root())).collect();
-            shared.containers()?.own(own)
-        }
-    };
-    Ok(ServerSpec {
+        Ok((backend, env))
+    });
+    let (backend, env) = built.unwrap_or_else(|fault| {
+        tracing::error!(server = name, fault, "cannot use the settings of a shared server");
+        let fault = format!("the settings of `{name}` cannot be used: {fault}");
+        (Arc::new(Unusable { fault }) as Arc<dyn Backend>, Env::new())
+    });
+    let (location, share, limits) = (&server.location, server.share, server.limits);
+    ServerSpec {
+        // A different fingerprint means a different server; it includes the values of variables.
+        fingerprint: format!(
+            "{location:?} {env:?} {share:?} {limits:?}{}",
+            backend.fault().unwrap_or_default()
+        ),
         backend,
-        // All that makes it another server, its values from the environment included.
-        fingerprint: format!("{:?} {env:?} {:?} {:?}", server.place, server.share, server.bounds),
-        share: server.share,
-        limits: server.bounds,
+        share,
+        limits,
         roots: roots(shared.parts.project.root()),
         tools: server.tools.all.clone(),
-    })
-}
-
-/// Where containers of an engine are.
-fn place_of(engine: &EngineDefinition) -> container::EngineEndpoint {
-    let kind = match engine.name.as_str() {
-        "podman" => container::ContainerEngine::Podman,
-        "containerd" => container::ContainerEngine::Containerd,
-        _ => container::ContainerEngine::Docker,
-    };
-    container::EngineEndpoint {
-        socket: engine.socket.clone(),
-        namespace: engine.namespace.clone(),
-        ..container::EngineEndpoint::default_of(kind)
     }
 }
 
-/// `here:there`, with `:rw` where it may be written; `here` is relative to the project.
-fn mount_of(text: &str, root: &Path) -> Mount {
-    let mut parts = text.split(':');
-    let (here, there) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let source = root.join(here.strip_prefix("./").unwrap_or(here));
-    Mount { source, target: there.into(), writable: parts.next() == Some("rw") }
+fn local(
+    shared: &Shared,
+    name: &str,
+    settings: &LocalSettings,
+    env: &Env,
+) -> Result<Arc<dyn Backend>, String> {
+    let environment = shared.parts.panes.environments.server();
+    let argv =
+        settings.command.iter().map(|word| expand(word, environment)).collect::<Result<_, _>>()?;
+    let mut env_of_program = environment.clone();
+    env_of_program.extend(env.clone());
+    let root = shared.parts.project.root();
+    let working_dir =
+        settings.directory.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
+    let program = Program { argv, env: env_of_program, working_dir, size: SIZE };
+    let spawner = Arc::new(KeeperSpawner::new(Arc::downgrade(&shared.parts.panes), name));
+    Ok(Arc::new(Local { program, spawner }))
 }
 
-/// The project's folder, as servers hear of it.
+fn container(
+    shared: &Shared,
+    settings: &ContainerSettings,
+    env: &Env,
+) -> Result<Arc<dyn Backend>, String> {
+    Ok(shared.containers()?.exec(ExecSpec {
+        endpoint: endpoint(&settings.engine),
+        container: settings.container.clone(),
+        command: settings.command.clone(),
+        env: env.clone(),
+    }))
+}
+
+fn image(shared: &Shared, settings: &ImageSettings, env: &Env) -> Result<Arc<dyn Backend>, String> {
+    let mut spec = RunSpec::with_defaults(endpoint(&settings.engine), &settings.image);
+    spec.command = settings.command.clone();
+    spec.env = env.clone();
+    spec.network = settings.network;
+    if let Some(megabytes) = settings.memory_mb {
+        spec.memory_bytes = megabytes.saturating_mul(1 << 20);
+    }
+    if let Some(processes) = settings.processes {
+        spec.processes = u32::try_from(processes).unwrap_or(u32::MAX);
+    }
+    let root = shared.parts.project.root();
+    spec.mounts = settings.mounts.iter().map(|definition| mount(definition, root)).collect();
+    Ok(shared.containers()?.own(spec))
+}
+
+fn remote(shared: &Shared, settings: &RemoteSettings) -> Result<Arc<dyn Backend>, String> {
+    let environment = shared.parts.panes.environments.server();
+    let headers = expand_values(&settings.headers, environment)?;
+    Ok(Arc::new(Remote { url: expand(&settings.url, environment)?, headers }))
+}
+
+fn mount(definition: &MountDefinition, root: &Path) -> Mount {
+    let MountDefinition { source, target, writable } = definition;
+    let source = root.join(source.strip_prefix("./").unwrap_or(source));
+    Mount { source, target: target.clone(), writable: *writable }
+}
+
+/// The project's folder as the MCP roots that servers get.
 fn roots(root: &Path) -> String {
     let mut uri = String::from("file://");
     for byte in root.as_os_str().as_encoded_bytes() {
@@ -198,50 +133,12 @@ fn roots(root: &Path) -> String {
     serde_json::json!([{ "uri": uri, "name": name }]).to_string()
 }
 
-/// A text with variables in it, as `${NAME}` or, with what it is where it is not set,
-/// `${NAME:-other}`.
-fn expanded(text: &str, known: &BTreeMap<String, String>) -> Result<String, String> {
-    let (mut whole, mut rest) = (String::new(), text);
-    while let Some((before, after)) = rest.split_once("${") {
-        whole.push_str(before);
-        let Some((inside, later)) = after.split_once('}') else {
-            return Err(format!("`{text}` has a `${{` without its end"));
-        };
-        let (name, otherwise) = match inside.split_once(":-") {
-            Some((name, otherwise)) => (name, Some(otherwise)),
-            None => (inside, None),
-        };
-        match (known.get(name).filter(|value| !value.is_empty()), otherwise) {
-            (Some(value), _) => whole.push_str(value),
-            (None, Some(otherwise)) => whole.push_str(otherwise),
-            (None, None) => {
-                return Err(format!(
-                    "the variable `{name}` is not set where patterm's server was started"
-                ));
-            }
-        }
-        rest = later;
-    }
-    whole.push_str(rest);
-    Ok(whole)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn variables_stand_for_what_they_hold() {
-        let known = BTreeMap::from([("A".to_owned(), "1".to_owned()), ("E".into(), String::new())]);
-        let expand = |text| expanded(text, &known);
-        assert_eq!(expand("x${A}y$A"), Ok("x1y$A".into()));
-        assert_eq!(expand("${B:-two} ${E:-e}"), Ok("two e".into()));
-        assert!(expand("${B}").unwrap_err().contains("`B`"));
-        assert!(expand("${A").is_err());
-    }
-
-    #[test]
-    fn folders_as_addresses() {
+    fn folders_are_percent_encoded() {
         let text = roots(Path::new("/a b/ä"));
         assert_eq!(text, r#"[{"name":"ä","uri":"file:///a%20b/%C3%A4"}]"#);
     }

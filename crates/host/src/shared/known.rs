@@ -1,5 +1,5 @@
-//! What is known of shared servers from earlier lives, in the project's state: one that was probed is
-//! not probed at every start, and its last list of tools answers before it has started.
+//! A cache of shared servers in the project's state, across restarts: a server that was probed is not
+//! probed at every start, and its last list of tools is available before it has started.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 
 use patterm_store::state;
 
-/// The file. Lists of tools stand in it as their servers wrote them.
+/// The name of the file. It contains lists of tools as the servers wrote them.
 pub(super) const FILE: &str = "servers.json";
 const VERSION: u32 = 1;
 
@@ -24,38 +24,38 @@ struct Content {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Entry {
-    /// Of everything that makes it another server; variables with secrets are among it.
+    /// The digest of the server's fingerprint, which contains variables with secrets.
     digest: String,
     #[serde(flatten)]
     known: CachedServer,
 }
 
-/// The memory of a project's shared servers.
+/// The cache of a project's shared servers.
 pub(super) struct KnownServers(Arc<Inner>);
 
 struct Inner {
     file: PathBuf,
-    held: Mutex<Content>,
-    /// What is held is not on the disk, and somebody writes it.
+    content: Mutex<Content>,
+    /// The content is not on disk yet, and a write is scheduled.
     is_due: AtomicBool,
     writing: Mutex<()>,
-    /// A file of a newer version is left alone.
+    /// The file is unreadable or of a newer version, and is not overwritten.
     is_foreign: bool,
     runtime: Handle,
 }
 
 impl KnownServers {
-    /// Reads what is known. Whatever is wrong with the file, servers are asked as if they were new.
+    /// Reads the cache. If that fails, servers are treated as new.
     pub(super) fn load(file: PathBuf, runtime: Handle) -> Self {
         let read = state::read::<Content>(&file, VERSION);
         let is_foreign = read.is_err();
-        let held = read.unwrap_or_else(|error| {
-            tracing::error!(%error, "what is known of shared servers cannot be read");
+        let content = read.unwrap_or_else(|error| {
+            tracing::error!(%error, "cannot read the cache of shared servers");
             None
         });
         Self(Arc::new(Inner {
             file,
-            held: Mutex::new(held.unwrap_or_default()),
+            content: Mutex::new(content.unwrap_or_default()),
             is_due: AtomicBool::new(false),
             writing: Mutex::default(),
             is_foreign,
@@ -63,13 +63,13 @@ impl KnownServers {
         }))
     }
 
-    /// Writes what is not on the disk yet.
+    /// Writes pending changes.
     pub(super) fn flush(&self) {
         self.0.write();
     }
 
-    fn held(&self) -> MutexGuard<'_, Content> {
-        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn content(&self) -> MutexGuard<'_, Content> {
+        self.0.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write_soon(&self) {
@@ -86,41 +86,41 @@ impl Inner {
         if !self.is_due.swap(false, Ordering::AcqRel) || self.is_foreign {
             return;
         }
-        let content = self.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let content = self.content.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Err(error) = state::write(&self.file, VERSION, &content) {
-            tracing::error!(%error, "what is known of shared servers is not kept");
+            tracing::error!(%error, "cannot write the cache of shared servers");
         }
     }
 }
 
 impl ServerCache for KnownServers {
     fn load(&self, server: &str, fingerprint: &str) -> Option<CachedServer> {
-        let held = self.held();
-        let entry = held.servers.get(server)?;
+        let content = self.content();
+        let entry = content.servers.get(server)?;
         (entry.digest == digest(fingerprint)).then(|| entry.known.clone())
     }
 
     fn update(&self, server: &str, fingerprint: &str, change: &mut dyn FnMut(&mut CachedServer)) {
         let digest = digest(fingerprint);
-        let mut held = self.held();
-        let before = held.servers.get(server).filter(|entry| entry.digest == digest);
+        let mut content = self.content();
+        let before = content.servers.get(server).filter(|entry| entry.digest == digest);
         let before = before.map(|entry| entry.known.clone());
         let mut known = before.clone().unwrap_or_default();
         change(&mut known);
         if before.as_ref() == Some(&known) {
             return;
         }
-        held.servers.insert(server.to_owned(), Entry { digest, known });
-        drop(held);
+        content.servers.insert(server.to_owned(), Entry { digest, known });
+        drop(content);
         self.write_soon();
     }
 
     fn retain(&self, servers: &[&str]) {
-        let mut held = self.held();
-        let before = held.servers.len();
-        held.servers.retain(|name, _| servers.contains(&name.as_str()));
-        let is_less = held.servers.len() < before;
-        drop(held);
+        let mut content = self.content();
+        let before = content.servers.len();
+        content.servers.retain(|name, _| servers.contains(&name.as_str()));
+        let is_less = content.servers.len() < before;
+        drop(content);
         if is_less {
             self.write_soon();
         }
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_known_is_there_in_the_next_life_unless_it_is_another_server() {
+    async fn the_cache_survives_a_restart_unless_the_server_changes() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o700)).unwrap();
         let file = dir.path().join(FILE);
@@ -165,7 +165,7 @@ mod tests {
         known.retain(&["a"]);
         known.flush();
         assert_eq!(load().load("b", "x"), None);
-        // One that a newer patterm wrote is neither read nor written.
+        // A file that a newer patterm wrote is neither read nor overwritten.
         std::fs::write(&file, "{\"version\": 2, \"all\": []}").unwrap();
         let known = load();
         known.update("a", "x", &mut |known| known.modern = Some(true));

@@ -1,9 +1,11 @@
-//! Shared MCP servers: what the project file and the user's settings name, run by the gateway on a
-//! thread of its own, so that a busy server delays nobody's keys.
+//! Shared MCP servers of the project file and the user's settings. The gateway runs them on its own
+//! thread, so that a busy server does not delay typing.
 
 mod build;
+mod containers;
 mod known;
 mod spawner;
+mod variables;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,8 +20,8 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use patterm_panes::Panes;
-use patterm_project::declared::Declared;
-use patterm_project::project_file::{ServerDefinition, ToolFilter};
+use patterm_project::declared::{Declared, FileStatus};
+use patterm_project::project_file::{ProjectFile, ServerDefinition, ToolFilter};
 use patterm_store::project::Project;
 use patterm_store::state::StateDir;
 use std::path::PathBuf;
@@ -33,36 +35,29 @@ pub(crate) struct Shared {
     catalogue: Catalogue,
     known: Arc<KnownServers>,
     runtime: Handle,
-    /// Ends the thread.
+    /// Ends the thread when cancelled.
     end: CancellationToken,
-    named: Mutex<Named>,
-    /// Containers of ours, once there may be any.
+    /// The configured servers.
+    configured: Mutex<BTreeMap<String, ServerDefinition>>,
+    /// The containers that patterm started, once there may be any.
     containers: OnceLock<Containers>,
     /// The servers in bots' containers, which run behind the HTTP endpoint.
     bot_sessions: BotServerStatus,
 }
 
-/// What shared servers are made from.
+/// The parts of the server that shared servers use.
 #[derive(Debug)]
 pub(crate) struct SharedParts {
     /// Where servers on this machine run.
     pub(crate) panes: Arc<Panes>,
-    /// The project file names servers.
+    /// The project file, which declares servers.
     pub(crate) declared: Arc<Declared>,
     pub(crate) project: Project,
     pub(crate) state: StateDir,
-    /// The user's settings name servers too.
+    /// The user's settings, which may declare servers too.
     pub(crate) settings: Option<PathBuf>,
-    /// A folder of its own for pipes; it need not be there.
+    /// A private folder for pipes; it is created when needed.
     pub(crate) pipes: PathBuf,
-}
-
-/// What is named.
-#[derive(Debug, Default)]
-struct Named {
-    servers: BTreeMap<String, ServerDefinition>,
-    /// Servers that cannot be run as they are written, and why.
-    faults: BTreeMap<String, String>,
 }
 
 impl fmt::Debug for Shared {
@@ -72,7 +67,7 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// Starts the thread; no server runs before one is needed.
+    /// Starts the thread. Servers start when they are first needed.
     pub(crate) fn start(parts: SharedParts) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (handle, end) = (runtime.handle().clone(), CancellationToken::new());
@@ -82,7 +77,7 @@ impl Shared {
         let known = Arc::new(KnownServers::load(parts.state.file(known::FILE), handle.clone()));
         let gateway = Gateway::with_cache(known.clone());
         let catalogue = Catalogue::new(gateway.clone());
-        let (named, containers, bot_sessions) = Default::default();
+        let (configured, containers, bot_sessions) = Default::default();
         Ok(Self {
             parts,
             gateway,
@@ -90,13 +85,13 @@ impl Shared {
             known,
             runtime: handle,
             end,
-            named,
+            configured,
             containers,
             bot_sessions,
         })
     }
 
-    /// The gateway itself; what it does, it does on this runtime.
+    /// The gateway; it runs on [`Self::runtime`].
     pub(crate) fn gateway(&self) -> &Gateway {
         &self.gateway
     }
@@ -109,54 +104,53 @@ impl Shared {
         &self.runtime
     }
 
-    /// Whether there is any.
+    /// Whether no server is configured.
     pub(crate) fn is_empty(&self) -> bool {
-        self.named().servers.is_empty()
+        self.configured().is_empty()
     }
 
-    /// Which tools of a server are shown, to whom.
+    /// Which tools of a server each agent sees.
     pub(crate) fn filter(&self, server: &str) -> ToolFilter {
-        self.named().servers.get(server).map(|server| server.tools.clone()).unwrap_or_default()
+        self.configured().get(server).map(|server| server.tools.clone()).unwrap_or_default()
     }
 
-    /// The name by which a server shows its tools that a process could have once it is given this
-    /// one: the same, or that with a number behind it, which it gets where the name is taken.
-    pub(crate) fn filtered_name(&self, given: &str) -> Option<String> {
-        let named = self.named();
-        let keys = || named.servers.values().flat_map(|server| server.tools.agents.keys());
+    /// The name in a server's tool filter that a process could get if this name is requested: the name
+    /// itself, or the name with the number that is appended if it is taken.
+    pub(crate) fn filtered_name(&self, requested: &str) -> Option<String> {
+        let configured = self.configured();
+        let keys = || configured.values().flat_map(|server| server.tools.agents.keys());
         let is_numbered = |key: &&String| {
-            let number = key.strip_prefix(given).and_then(|rest| rest.strip_prefix('-'));
+            let number = key.strip_prefix(requested).and_then(|rest| rest.strip_prefix('-'));
             number.is_some_and(|number| number.parse::<u64>().is_ok())
         };
-        keys().find(|key| *key == given).or_else(|| keys().find(is_numbered)).cloned()
+        keys().find(|key| *key == requested).or_else(|| keys().find(is_numbered)).cloned()
     }
 
-    /// How they stand, those that cannot be run among them.
+    /// Whether a server is running or being started.
+    pub(crate) fn is_in_use(&self) -> bool {
+        let is_up = |state| matches!(state, ServerState::Starting | ServerState::Running);
+        self.gateway.status().iter().any(|(_, _, status)| is_up(status.state))
+            || self.bot_sessions.status().iter().any(|session| is_up(session.status.state))
+    }
+
+    /// The status of all servers, including those whose settings cannot be used.
     pub(crate) fn status(&self) -> Vec<ServerInfo> {
         let mut all: Vec<_> = self
             .gateway
             .status()
             .into_iter()
-            .map(|(name, owner, s)| self.seen(name, owner, s))
+            .map(|(name, owner, s)| self.info(name, owner, s))
             .collect();
         all.extend(self.bot_sessions.status().into_iter().map(|session| ServerInfo {
             place: "the container of a bot".into(),
-            ..self.seen(session.name, session.bot, session.status)
+            ..self.info(session.name, session.bot, session.status)
         }));
-        // Not in the loop's own line, where the lock would be held through all of it.
-        let faults = self.named().faults.clone();
-        for (name, fault) in faults {
-            let mut status = ServerStatus::asleep();
-            status.state = ServerState::Failed;
-            status.last_error = Some(fault);
-            all.push(self.seen(name, String::new(), status));
-        }
         all.sort_by(|a, b| (&a.name, &a.owner).cmp(&(&b.name, &b.owner)));
         all
     }
 
-    fn seen(&self, name: String, owner: String, status: ServerStatus) -> ServerInfo {
-        let place = self.named().servers.get(&name).map(|server| server.place.to_string());
+    fn info(&self, name: String, owner: String, status: ServerStatus) -> ServerInfo {
+        let place = self.configured().get(&name).map(|server| server.location.to_string());
         ServerInfo {
             tools: self.catalogue.count(&name),
             owner: Some(owner).filter(|owner| !owner.is_empty()),
@@ -172,26 +166,26 @@ impl Shared {
         }
     }
 
-    /// Has a server end, to be started anew by the next call; `false` where there is none.
+    /// Stops a server; the next call starts it again. `false` if there is no such server.
     pub(crate) fn restart(&self, name: &str) -> bool {
         let _runtime = self.runtime.enter();
-        let there = self.gateway.restart(name) || self.bot_sessions.restart(name);
+        let exists = self.gateway.restart(name) || self.bot_sessions.restart(name);
         self.catalogue.forget(|server| server == name);
         self.ask_for_tools();
-        there
+        exists
     }
 
-    /// Asks servers that are new for their tools, if somebody is there who would be told.
+    /// Asks new servers for their tools if a client listens for changes.
     fn ask_for_tools(&self) {
         if !self.catalogue.has_listeners() {
             return;
         }
         let catalogue = self.catalogue.clone();
-        let nobody = Caller { name: "patterm".into(), session: String::new() };
-        self.runtime.spawn(async move { catalogue.tools(&nobody, Duration::ZERO).await });
+        let caller = Caller { name: "patterm".into(), session: String::new() };
+        self.runtime.spawn(async move { catalogue.tools(&caller, Duration::ZERO).await });
     }
 
-    /// Ends all of them, and the thread.
+    /// Stops all servers and the thread.
     pub(crate) async fn end(&self) {
         let gateway = self.gateway.clone();
         let _ = self.runtime.spawn(async move { gateway.end().await }).await;
@@ -200,8 +194,8 @@ impl Shared {
         self.end.cancel();
     }
 
-    fn named(&self) -> MutexGuard<'_, Named> {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+    fn configured(&self) -> MutexGuard<'_, BTreeMap<String, ServerDefinition>> {
+        self.configured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -212,31 +206,60 @@ impl Drop for Shared {
 }
 
 impl Shared {
-    /// Makes the shared servers those that the project file and the user's settings name now. Calls
-    /// in flight to those that are gone or changed finish.
+    /// Applies the current project file and user's settings. Calls in flight to servers that were removed
+    /// or changed can finish.
     pub(crate) fn configure(&self) {
-        let mut servers = self.servers_of_the_user();
+        if self.declare() {
+            self.ask_for_tools();
+        }
+    }
+
+    /// Like [`Self::configure`], but starts no server; returns whether anything changed.
+    pub(crate) fn declare(&self) -> bool {
+        self.gateway.set_missing(match self.parts.declared.file_status() {
+            FileStatus::Untrusted { .. } => Some(
+                "patterm.toml is not trusted, so servers that it declares may be missing; a person can trust \
+                 it with `patterm trust`"
+                    .into(),
+            ),
+            FileStatus::Faulty { .. } => Some(
+                "patterm.toml has errors, so servers that it declares may be missing; `patterm doctor` lists \
+                 them"
+                    .into(),
+            ),
+            FileStatus::Absent | FileStatus::Trusted { .. } => None,
+        });
+        let mut servers = self.user_servers();
         if let Some(file) = self.parts.declared.effect() {
             servers.extend(file.servers.clone());
         }
-        if self.named().servers == servers {
-            return;
+        if *self.configured() == servers {
+            return false;
         }
-        let (mut wanted, mut faults) = (BTreeMap::new(), BTreeMap::new());
-        for (name, server) in &servers {
-            match build::wanted(self, name, server) {
-                Ok(made) => drop(wanted.insert(name.clone(), made)),
-                Err(fault) => {
-                    tracing::error!(server = name, fault, "a shared server cannot be run");
-                    faults.insert(name.clone(), fault);
+        let spec = |(name, server): (&String, _)| (name.clone(), build::spec(self, name, server));
+        let specs = servers.iter().map(spec).collect();
+        let before = std::mem::replace(&mut *self.configured(), servers);
+        let _runtime = self.runtime.enter();
+        self.gateway.configure(specs);
+        let now = self.configured().clone();
+        self.catalogue.forget(|server| before.get(server) != now.get(server));
+        true
+    }
+
+    /// The servers in the user's settings; errors in them are logged.
+    fn user_servers(&self) -> BTreeMap<String, ServerDefinition> {
+        let Some(path) = &self.parts.settings else { return BTreeMap::new() };
+        match ProjectFile::of_the_user(path) {
+            Ok(file) => file.servers,
+            Err(faults) => {
+                for fault in faults {
+                    tracing::error!(
+                        fault,
+                        "shared servers in the user's settings are ignored: the file has errors"
+                    );
                 }
+                BTreeMap::new()
             }
         }
-        let before = std::mem::replace(&mut *self.named(), Named { servers, faults });
-        let _runtime = self.runtime.enter();
-        self.gateway.configure(wanted);
-        let now = self.named().servers.clone();
-        self.catalogue.forget(|server| before.servers.get(server) != now.get(server));
-        self.ask_for_tools();
     }
 }

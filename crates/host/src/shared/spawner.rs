@@ -1,4 +1,4 @@
-//! Shared servers on this machine are the keeper's to start, as everything that runs.
+//! Starts shared servers on this machine through the keeper, like all other programs.
 
 use std::os::fd::OwnedFd;
 use std::sync::Weak;
@@ -15,7 +15,7 @@ use patterm_panes::Panes;
 pub(super) struct KeeperSpawner {
     panes: Weak<Panes>,
     started: AtomicU64,
-    /// The server it is for, for people who look at panes.
+    /// The name of the shared server, part of the names of panes.
     server: String,
 }
 
@@ -36,7 +36,7 @@ impl Spawner for KeeperSpawner {
         let panes = self.panes.upgrade();
         Box::pin(async move {
             let Some(panes) = panes else {
-                let message = "the server ends".into();
+                let message = "patterm's server is shutting down".into();
                 return Err(SpawnError { fault: SpawnFault::System, message });
             };
             let pane = panes.keeper.spawn(name.clone(), program, Some(streams)).await?;

@@ -1,5 +1,5 @@
-//! The calls of one connection that are not answered yet: by id, so that one can be cancelled,
-//! and all polled together by the connection's own task, so that they wait when it waits.
+//! The unanswered calls of one connection: indexed by id, so that each can be cancelled, and
+//! polled by the connection's own task, so that they wait when it waits.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -9,10 +9,10 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use patterm_wire::Id;
 use tokio_util::sync::CancellationToken;
 
-/// Work that ends with the body of an answer; `None` where nothing is to be said.
+/// Work that produces the body of a response; `None` for no response.
 pub(crate) type Work = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
 
-/// One or, in a batch, several requests that are answered together.
+/// One request, or the requests of a batch, which are answered together.
 struct Running {
     number: u64,
     ids: Vec<Id>,
@@ -28,7 +28,7 @@ impl Future for Running {
     }
 }
 
-/// Who has an id now. The number tells a call from a cancelled one that had the id before it.
+/// The call that uses an id. The number distinguishes it from a cancelled call with the same id.
 struct Holder {
     number: u64,
     cancel: CancellationToken,
@@ -56,13 +56,13 @@ impl Calls {
         self.holders.contains_key(id)
     }
 
-    /// Begins some work. Most of it is done at the first look, and then never is in flight.
+    /// Starts some work. Most work completes at the first poll, and then is never in flight.
     pub(super) fn start(
         &mut self,
         ids: Vec<(Id, CancellationToken)>,
         mut work: Work,
     ) -> Option<Vec<u8>> {
-        // The first poll needs a context only to be told of progress, and `next` polls again.
+        // The first poll needs no waker, because `next` polls again.
         let mut context = Context::from_waker(std::task::Waker::noop());
         if let Poll::Ready(body) = work.as_mut().poll(&mut context) {
             return body;
@@ -75,7 +75,7 @@ impl Calls {
         None
     }
 
-    /// The body of the next answer; `None` once nothing is in flight.
+    /// The body of the next response; `None` once nothing is in flight.
     pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             let (number, ids, body) = self.running.next().await?;
@@ -90,14 +90,14 @@ impl Calls {
         }
     }
 
-    /// Cancels one call; it is not answered, and its id is free again at once.
+    /// Cancels one call; it gets no response, and its id is free again at once.
     pub(super) fn cancel(&mut self, id: &Id) {
         if let Some(holder) = self.holders.remove(id) {
             holder.cancel.cancel();
         }
     }
 
-    /// Drops all calls and says whose answers will not come.
+    /// Drops all calls; returns their ids.
     pub(super) fn give_up(&mut self) -> Vec<Id> {
         self.running.clear();
         self.holders.drain().map(|(id, _)| id).collect()
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_a_cancelled_call_leaves_the_next_holder_of_its_id_alone() {
+    async fn the_end_of_a_cancelled_call_does_not_affect_the_next_call_with_its_id() {
         let mut calls = Calls::default();
         let id = Id::from_number(1);
         let [first, second] = std::array::from_fn(|_| CancellationToken::new());
@@ -127,7 +127,7 @@ mod tests {
         calls.cancel(&id);
         assert!(!calls.has(&id));
         calls.start(vec![(id.clone(), second.clone())], until_cancelled(&second));
-        // The first ends without an answer; the second goes on.
+        // The first ends without a response; the second continues.
         assert!(calls.next().now_or_never().is_none());
         assert!(calls.has(&id));
         calls.cancel(&id);

@@ -1,11 +1,12 @@
-//! One connection: bytes in, answers out, nothing kept that has no bound. A client that does not
-//! read is not served either, until it does.
+//! One connection: bytes in, responses out, every buffer limited. A client that does not read
+//! is not served until it does.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use patterm_wire::follow::FollowRequest;
+use patterm_wire::logs::LogsRequest;
 use patterm_wire::view::ViewRequest;
 use patterm_wire::{Decoder, ErrorObject, Frame, Framing, Incoming, Malformed, reply};
 use tokio::net::UnixStream;
@@ -25,46 +26,49 @@ use patterm_store::limits::{
     ENDING_GRACE, FAIR_TURN, NOTICES, OUTBOX_BYTES, READ_BYTES, SHUTDOWN_GRACE, UNREAD_PATIENCE,
 };
 
-/// How long the last answers of a connection that ends may take to be read.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long a client may take to read the last responses of a connection that ends.
+const LAST_READ_PATIENCE: Duration = Duration::from_secs(1);
 
-/// A connection and everything it holds.
+/// A connection and its state.
 pub(super) struct Connection {
     host: Arc<Host>,
     tools: Arc<Registry>,
     stream: UnixStream,
-    /// The look at where the client speaks from, until its first message.
+    /// The lookup of the client's origin, until its first message.
     lookup: Option<OriginLookup>,
-    /// Where it speaks from.
+    /// The client's origin.
     origin: CallerOrigin,
     decoder: Decoder,
-    /// The decoder may hold a whole message that was not served yet.
+    /// Whether the decoder may hold a complete message that was not handled yet.
     waiting: bool,
     outbox: Outbox,
-    /// The first message, until it is known who calls.
+    /// The first message, until the caller is known.
     first: Option<Vec<u8>>,
-    /// Made at the first message, when it is known who calls.
+    /// Created with the first message, once the caller is known.
     dispatch: Option<Dispatch>,
     calls: Calls,
     notices: mpsc::Sender<Vec<u8>>,
-    /// No more is read; when what is in flight must be done.
+    /// Set when nothing more is read: the deadline of the calls in flight.
     ending: Option<Instant>,
-    /// The server ends.
+    /// Whether the server is shutting down.
     leaving: bool,
-    /// What the client wants to be from here on.
+    /// What the connection becomes instead of a caller's.
     upgrade: Option<Upgrade>,
 }
 
-/// Something else than a caller.
+/// Another kind of connection.
 enum Upgrade {
     View(UpgradeRequest<ViewRequest>),
     Follow(UpgradeRequest<FollowRequest>),
+    Logs(UpgradeRequest<LogsRequest>),
 }
 
 impl Upgrade {
     fn read(body: &[u8]) -> Option<Self> {
         let view = UpgradeRequest::<ViewRequest>::read(body).map(Self::View);
-        view.or_else(|| UpgradeRequest::<FollowRequest>::read(body).map(Self::Follow))
+        let follow = || UpgradeRequest::<FollowRequest>::read(body).map(Self::Follow);
+        let logs = || UpgradeRequest::<LogsRequest>::read(body).map(Self::Logs);
+        view.or_else(follow).or_else(logs)
     }
 }
 
@@ -80,7 +84,7 @@ struct Outbox {
 impl Connection {
     pub(super) async fn serve(stream: UnixStream, host: Arc<Host>, tools: Arc<Registry>) {
         let (notices, mut incoming) = mpsc::channel(NOTICES);
-        // At once: a process that connects and ends must not be forgotten before it is looked at.
+        // At once: a process may connect and exit right away, so identify it first.
         let lookup =
             Origins::new(host.panes.clone(), &host.project).begin_lookup(Peer::of(&stream));
         let mut connection = Self {
@@ -109,10 +113,13 @@ impl Connection {
             Some(Upgrade::Follow(upgrade)) if served.is_ok() => {
                 served = upgrade.serve(stream, host).await
             }
+            Some(Upgrade::Logs(upgrade)) if served.is_ok() => {
+                served = upgrade.serve(stream, host).await
+            }
             _ => {}
         }
         if let Err(error) = served {
-            // A client that went away is no event.
+            // A client that disconnects is not an error.
             tracing::debug!(%error, "a connection broke");
         }
     }
@@ -143,7 +150,7 @@ impl Connection {
                 ready = self.stream.writable(), if self.outbox.len() > 0 => ready?,
                 Some(body) = notices.recv(), if room => self.write(&body),
                 Some(body) = self.calls.next(), if room && !self.calls.is_empty() => {
-                    // Progress stands before the answer it leads to.
+                    // Progress goes before the response that it belongs to.
                     while let Ok(notice) = notices.try_recv() {
                         self.write(&notice);
                     }
@@ -189,8 +196,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Serves messages that were read, until there are none, it is others' turn, or the client
-    /// has enough to read.
+    /// Handles messages that were read, until there are none left, other connections are
+    /// due, or the client has enough to read.
     fn serve_waiting(&mut self) {
         for _ in 0..FAIR_TURN {
             let enough = self.outbox.len() >= OUTBOX_BYTES;
@@ -206,7 +213,7 @@ impl Connection {
         }
     }
 
-    /// Serves what the stream's end left: a last line without a line feed.
+    /// Handles a last line without a line feed, at the end of the stream.
     fn serve_last(&mut self) {
         let Some(frame) = self.decoder.finish() else { return };
         let served = serve_frame(frame, self.dispatch.as_ref(), &mut self.calls);
@@ -221,22 +228,21 @@ impl Connection {
         }
     }
 
-    /// Serves the first message, which may be a greeting.
+    /// Handles the first message, which may be a greeting.
     async fn begin(&mut self, body: &[u8]) {
         let first = greeting::read(body, &self.host);
         if let Some(lookup) = self.lookup.take() {
             self.origin = lookup.origin().await;
         }
         match (&first, &self.origin) {
-            // A token says who it is. Nothing but the pane of another agent says otherwise.
+            // A token proves the identity, unless the caller is in another agent's pane.
             (FirstLine::From(Caller::Process(id)), CallerOrigin::Agents(other)) if other != id => {
-                return self.refuse(&greeting::not_theirs(id, other));
+                return self.refuse(&greeting::wrong_token(id, other));
             }
             (FirstLine::From(Caller::Process(_)) | FirstLine::Refused(_), _) => {}
             (_, CallerOrigin::Nowhere) => {
-                let message = "it cannot be told where this connection comes from: its process \
-                               ended before it was served, or runs in a pane that is not known; \
-                               connect again";
+                let message = "cannot determine where this connection comes from: its process ended \
+                               before it was identified, or runs in an unknown pane; connect again";
                 return self.refuse(&ErrorObject::new(GREETING_REFUSED, message));
             }
             _ => {}
@@ -244,14 +250,14 @@ impl Connection {
         let caller = match first {
             FirstLine::From(caller) => {
                 let is_proven = matches!(caller, Caller::Process(_));
-                let caller = if is_proven { caller } else { self.placed(caller) };
+                let caller = if is_proven { caller } else { self.located(caller) };
                 self.decoder.forget_framing();
                 self.dispatch = Some(self.dispatch_for(caller));
                 return;
             }
             FirstLine::Refused(error) => return self.refuse(&error),
             FirstLine::Message => match Upgrade::read(body) {
-                None => self.placed(Caller::External),
+                None => self.located(Caller::External),
                 upgrade => {
                     self.upgrade = upgrade;
                     return;
@@ -266,15 +272,15 @@ impl Connection {
         }
     }
 
-    /// Says why nothing is served here, and ends.
+    /// Sends an error and ends the connection.
     fn refuse(&mut self, error: &ErrorObject) {
         tracing::warn!(error = error.message, "a connection was refused");
         self.write(&reply::error(None, error));
-        self.ending = Some(Instant::now() + LAST_WORDS);
+        self.ending = Some(Instant::now() + LAST_READ_PATIENCE);
     }
 
-    /// Who a caller without a token is, whatever it claims.
-    fn placed(&self, says: Caller) -> Caller {
+    /// The identity of a caller without a token, according to its origin.
+    fn located(&self, says: Caller) -> Caller {
         self.origin.caller(says).unwrap_or(Caller::Elsewhere)
     }
 
@@ -288,9 +294,9 @@ impl Connection {
         )
     }
 
-    /// Reads no more; what is in flight has `grace` to finish, and what only waits is told so.
+    /// Stops reading; calls in flight have `grace` to finish, and waiting ones are notified.
     fn end(&mut self, grace: Duration) {
-        // A client that ended its side long ago has waited long enough already.
+        // Never extend the deadline of a client that closed its side earlier.
         let deadline = Instant::now() + grace;
         self.ending = Some(self.ending.map_or(deadline, |before| before.min(deadline)));
         if let Some(dispatch) = &self.dispatch {
@@ -298,17 +304,17 @@ impl Connection {
         }
     }
 
-    /// Answers every call that did not end in time with an error.
+    /// Answers every unfinished call with an error.
     fn give_up(&mut self) {
         let error = ToolError::new(
             ErrorKind::Unavailable,
-            "the connection ended before the call did; it may or may not have been carried out",
+            "the connection ended before the call finished; it may or may not have been carried out",
         )
         .into_rpc();
         for id in self.calls.give_up() {
             self.write(&reply::error(Some(&id), &error));
         }
-        self.ending = Some(Instant::now() + LAST_WORDS);
+        self.ending = Some(Instant::now() + LAST_READ_PATIENCE);
     }
 
     fn write(&mut self, body: &[u8]) {
@@ -326,7 +332,7 @@ impl Outbox {
         framing.encode(body, &mut self.bytes);
     }
 
-    /// Sends what the client takes now.
+    /// Sends as much as the client accepts now.
     fn flush(&mut self, stream: &UnixStream) -> io::Result<()> {
         while self.len() > 0 {
             match stream.try_write(&self.bytes[self.sent..]) {
@@ -342,7 +348,7 @@ impl Outbox {
                 Err(e) => return Err(e),
             }
         }
-        // One large answer does not keep its memory for the life of the connection.
+        // One large response must not keep its memory for the rest of the connection.
         if self.bytes.capacity() > OUTBOX_BYTES {
             self.bytes = Vec::new();
         }
@@ -352,8 +358,8 @@ impl Outbox {
         Ok(())
     }
 
-    /// A client that always has more to read never empties the outbox: what it read must go
-    /// before that. Not at every write, since the rest is moved.
+    /// Drops sent bytes of an outbox that never becomes empty. Not after every write,
+    /// because the rest is moved.
     fn drop_sent(&mut self) {
         if self.sent >= OUTBOX_BYTES.min(self.bytes.len() / 2) {
             self.bytes.drain(..self.sent);
@@ -362,11 +368,11 @@ impl Outbox {
     }
 }
 
-/// What became of a frame.
+/// The result of handling a frame.
 enum Served {
     Answer(Vec<u8>),
     Nothing,
-    /// The first message of the connection: it may say who calls.
+    /// The first message of the connection, which may identify the caller.
     First(Vec<u8>),
 }
 
@@ -391,7 +397,7 @@ fn refusal(Malformed { id, error }: Malformed) -> Vec<u8> {
     reply::error(id.as_ref(), &error)
 }
 
-/// What a client is told that may not be served at all.
+/// Sends an error to a client that is not admitted.
 pub(super) async fn turn_away(stream: UnixStream, error: ErrorObject) {
     let mut line = Vec::new();
     Framing::Newline.encode(&reply::error(None, &error), &mut line);

@@ -1,21 +1,30 @@
-//! From a message to the work that answers it.
+//! Turns a message into the work that answers it.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use patterm_gateway::raw;
+use patterm_wire::declared::{
+    DeclaredNames, DeclaredOutcome, DeclaredResult, Down, Up, WaitUntilReady,
+    WaitUntilReadyRequest, WaitUntilReadyResult,
+};
+use patterm_wire::environment::{CallerEnvironment, PassEnvironment};
 use patterm_wire::error::{INTERNAL_ERROR, INVALID_REQUEST};
+use patterm_wire::follow::MessageInfo;
 use patterm_wire::method::Empty;
 use patterm_wire::requests::{
-    Handover, Hook, HookEvent, HttpFlags, HttpOpened, OpenHttp, ServerEntry, Shutdown,
-    ShutdownBegun, ShutdownRequest, StartRequest, StartServer, Token, TokenRequest, TokenResult,
-    Trust, TrustRequest,
+    AnswerDialog, AnswerState, DialogAnswer, DialogAnswered, Dismiss, DismissRequest, Handover,
+    Hook, HookEvent, HttpFlags, HttpOpened, MessageText, MessageTexts, Messages, MessagesRequest,
+    OpenHttp, OptionRef, ServerEntry, Shutdown, ShutdownBegun, ShutdownRequest, StartRequest,
+    StartServer, Token, TokenRequest, TokenResult, Trust, TrustRequest,
 };
 use patterm_wire::restore::{Restore, RestoreRequest, RestoreResult};
 use patterm_wire::servers::{Servers, ServersRequest, ServersResult};
+use patterm_wire::usage::{Usage, UsageRequest, UsageResult};
 use patterm_wire::{ErrorObject, Id, Malformed, Message, Method, reply};
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -28,34 +37,42 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::calls::{Calls, Work};
+use super::follow::message_info;
 use crate::caller::Caller;
 use crate::caller_origin::{CallerOrigin, LocateProcess, Origins, PlaceParams, PlaceResult};
-use crate::elsewhere::Elsewhere;
 use crate::greeting::GREETING_REFUSED;
 use crate::host::Host;
 use crate::mcp::{self, McpService, Notices, RequestParams};
+use crate::other_project::OtherProjectStarter;
+use crate::passed_environment::PassedEnvironment;
 use crate::shared_tools::SharedToolsClient;
 use crate::tools::{Call, ErrorKind, Progress, Registry, ToolError};
+use crate::up::UpError;
+use crate::usage;
 use crate::web::TokenError;
+use patterm_agents::delivery::Delivery;
+use patterm_agents::{AnswerOutcome, ChosenOption};
 use patterm_panes::process::{Cause, ProcessId};
 
-/// One caller's connection, as far as its messages mean something.
+/// The messages of one caller's connection.
 pub(crate) struct Dispatch {
     host: Arc<Host>,
     tools: Arc<Registry>,
     caller: Caller,
-    /// Where who connected speaks from.
+    /// Where the client runs.
     origin: CallerOrigin,
     service: Arc<McpService>,
     /// The shared servers, for this caller.
     shared_tools: Arc<SharedToolsClient>,
-    /// rmcp's side of the connection: what was negotiated, and the way out for its notices.
+    /// rmcp's side of the connection: the negotiated revision, and the channel for its notices.
     peer: RunningService<RoleServer, Arc<McpService>>,
     notices: mpsc::Sender<Vec<u8>>,
-    /// Cancelled when the client ended its side.
+    /// Cancelled when the client closed its side.
     ending: CancellationToken,
-    /// The turn for large answers.
+    /// Limits large responses to one at a time.
     large: Arc<Semaphore>,
+    /// The environment that the client passed.
+    passed: Mutex<Option<Arc<PassedEnvironment>>>,
 }
 
 impl Dispatch {
@@ -85,20 +102,33 @@ impl Dispatch {
         let peer =
             serve_directly(service.clone(), Notices(notices.clone()), Some(before_handshake));
         let (ending, large) = (CancellationToken::new(), Arc::new(Semaphore::new(1)));
-        Self { host, tools, caller, origin, service, shared_tools, peer, notices, ending, large }
+        let passed = Mutex::default();
+        Self {
+            host,
+            tools,
+            caller,
+            origin,
+            service,
+            shared_tools,
+            peer,
+            notices,
+            ending,
+            large,
+            passed,
+        }
     }
 
-    /// Whether a method is the name of a tool that this caller may find.
+    /// Whether a method is the name of a tool that this caller may use.
     pub(crate) fn has_tool(&self, method: &str) -> bool {
         self.tools.has(method) || self.shared_tools.may_have(method)
     }
 
-    /// Tells calls that wait that their client ended its side.
+    /// Notifies waiting calls that their client closed its side.
     pub(super) fn end(&self) {
         self.ending.cancel();
     }
 
-    /// Serves one message; returns what can be answered at once.
+    /// Handles one message; returns the response if it is ready at once.
     pub(super) fn message(&self, message: Message<'_>, calls: &mut Calls) -> Option<Vec<u8>> {
         match message {
             Message::Request { id, method, params } => {
@@ -117,22 +147,25 @@ impl Dispatch {
                 }
                 None
             }
-            // We ask clients nothing, so no answer is ours.
+            // We send no requests to clients, so no response is for us.
             Message::Response { .. } => None,
         }
     }
 
-    /// Serves a batch, if the negotiated revision has batches.
+    /// Handles a batch, if the negotiated revision has batches.
     pub(super) fn batch(&self, batch: &[&RawValue], calls: &mut Calls) -> Option<Vec<u8>> {
         let refuse =
             |message: String| Some(reply::error(None, &ErrorObject::new(INVALID_REQUEST, message)));
         let revision = self.peer.peer_info().map(|info| info.protocol_version.clone());
         if revision != Some(ProtocolVersion::V_2025_03_26) {
-            return refuse("a batch, which only revision 2025-03-26 has".into());
+            return refuse("batches are only supported in revision 2025-03-26".into());
         }
         let most = self.host.limits.batch_messages;
         if batch.len() > most {
-            return refuse(format!("a batch of {} messages; at most {most}", batch.len()));
+            return refuse(format!(
+                "a batch of {} messages; at most {most} are allowed",
+                batch.len()
+            ));
         }
         let mut answers = Vec::new();
         let mut ids: Vec<(Id, CancellationToken)> = Vec::new();
@@ -166,7 +199,7 @@ impl Dispatch {
         calls.start(ids, Box::pin(together))
     }
 
-    /// Whether a request may be served at all.
+    /// Whether a request may be handled at all.
     fn admit(&self, id: &Id, calls: &Calls) -> Result<(), ErrorObject> {
         if calls.has(id) {
             return Err(ErrorObject::duplicate_id());
@@ -178,14 +211,14 @@ impl Dispatch {
         let most = self.host.limits.calls_in_flight;
         if calls.len() >= most {
             let message = format!(
-                "{most} calls of this connection wait for their answers; let one end first"
+                "this connection already has {most} calls in flight; wait for one to finish"
             );
             return Err(ToolError::new(ErrorKind::Limit, message).into_rpc());
         }
         Ok(())
     }
 
-    /// The work that answers a request. A panic in it is this one request's error.
+    /// The work that answers a request. A panic in it becomes the error of this request.
     pub(crate) fn request(
         &self,
         id: Id,
@@ -218,7 +251,9 @@ impl Dispatch {
             };
             let outcome = outcome.unwrap_or_else(|_panic| {
                 tracing::error!(method, "a call panicked");
-                let message = format!("a fault in patterm while serving {method}; others go on");
+                let message = format!(
+                    "internal error in patterm while serving {method}; other calls are not affected"
+                );
                 Err(ErrorObject::new(INTERNAL_ERROR, message))
             });
             let fits = |json: String| match mcp::check_size(json.len(), limit) {
@@ -232,8 +267,8 @@ impl Dispatch {
         })
     }
 
-    /// The work that answers a call of a shared server's tool, if it is one: nothing of it is read
-    /// but its name.
+    /// The work that answers a call of a shared server's tool, if it is one. Only the name
+    /// is parsed.
     fn shared(
         &self,
         id: &Id,
@@ -245,7 +280,7 @@ impl Dispatch {
                 let params = params?.get();
                 (serde_json::from_str(raw::member(params, "name")?).ok()?, params.to_owned())
             }
-            // A tool's name is a method too.
+            // A tool's name is also a method.
             name if self.shared_tools.may_have(name) => {
                 let arguments = params.map_or("{}", |params| params.get());
                 let params =
@@ -260,7 +295,7 @@ impl Dispatch {
         if let Some(process) = self.caller.agent() {
             let meta = raw::member(&params, "_meta").unwrap_or("{}");
             let text = |name: &str| serde_json::from_str(raw::member(meta, name)?).ok();
-            self.host.agents.hear_call(process, text);
+            self.host.agents.note_call(process, text);
         }
         let (shared_tools, id) = (self.shared_tools.clone(), id.clone());
         let limit = self.host.limits.answer_bytes;
@@ -290,10 +325,10 @@ impl Dispatch {
         }
         let mut params = RequestParams::read(params)?;
         if let Some(id) = self.caller.agent() {
-            self.host.agents.hear_call(id, |name| params.meta_text(name).map(str::to_owned));
+            self.host.agents.note_call(id, |name| params.meta_text(name).map(str::to_owned));
         }
-        // Taken, as the contract asks, though this server sends no log messages. The stateless
-        // revision has no level to set.
+        // Accepted, as MCP requires, although this server sends no log messages. The
+        // stateless revision has no such method.
         if method == "logging/setLevel" && !params.is_modern() {
             return Ok(Box::pin(std::future::ready(Ok("{}".into()))));
         }
@@ -329,7 +364,7 @@ impl Dispatch {
         }))
     }
 
-    /// A tool called by its name answers its bare result.
+    /// A tool that is called as a method returns its bare result.
     fn tool(&self, name: &str, params: RequestParams, call: Call) -> Answer {
         let name = name.to_owned();
         let tools = self.tools.clone();
@@ -350,7 +385,13 @@ impl Dispatch {
             progress: progress.unwrap_or_default(),
             ending: self.ending.clone(),
             large: self.large.clone(),
+            passed: self.passed(),
         }
+    }
+
+    /// The environment that the client has passed so far.
+    fn passed(&self) -> Option<Arc<PassedEnvironment>> {
+        self.passed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The answer to one of patterm's own methods; `None` if this is not one.
@@ -360,10 +401,20 @@ impl Dispatch {
                 self.serve::<Shutdown, _>(params, |host, request| end(host, Some(request)))
             }
             Handover::NAME => self.serve::<Handover, _>(params, |host, Empty {}| end(host, None)),
+            Messages::NAME => self.serve::<Messages, _>(params, messages),
+            Usage::NAME => self.serve::<Usage, _>(params, measure),
+            Dismiss::NAME => self.serve::<Dismiss, _>(params, dismiss),
+            AnswerDialog::NAME => self.serve::<AnswerDialog, _>(params, answer_dialog),
             Trust::NAME => self.serve::<Trust, _>(params, trust),
             Token::NAME => self.serve::<Token, _>(params, token),
             OpenHttp::NAME => self.serve::<OpenHttp, _>(params, open_http),
             Restore::NAME => self.serve::<Restore, _>(params, restore),
+            Up::NAME => {
+                let passed = self.passed();
+                self.serve::<Up, _>(params, move |host, request| up(host, request, passed))
+            }
+            Down::NAME => self.serve::<Down, _>(params, down),
+            WaitUntilReady::NAME => self.serve::<WaitUntilReady, _>(params, wait_until_ready),
             LocateProcess::NAME => self.serve::<LocateProcess, _>(params, locate),
             Servers::NAME => {
                 let is_person = self.is_person();
@@ -376,6 +427,11 @@ impl Dispatch {
                 self.serve::<StartServer, _>(params, move |host, request| {
                     start_server(host, request, is_person)
                 })
+            }
+            PassEnvironment::NAME => {
+                // At once, because later requests on this connection use it.
+                let passed = self.pass_environment(params);
+                Box::pin(std::future::ready(passed.and_then(|()| to_json(&Empty {}))))
             }
             Hook::NAME => {
                 let agent = self.caller.agent().cloned();
@@ -412,13 +468,31 @@ impl Dispatch {
         })
     }
 
+    /// Stores the environment for the programs that this connection starts.
+    fn pass_environment(&self, params: Option<&RawValue>) -> Result<(), ErrorObject> {
+        let sent = serde_json::from_str::<CallerEnvironment>(params.map_or("{}", RawValue::get));
+        let sent = sent.map_err(|error| {
+            // The error's own text is left out: it may quote a value.
+            let (name, column) = (PassEnvironment::NAME, error.column());
+            let message = format!("the parameters of {name} are invalid at column {column}");
+            ErrorObject::invalid_params(message)
+        })?;
+        let attaches = sent.attaches;
+        let passed = PassedEnvironment::read(sent)?;
+        if attaches && self.is_person() {
+            self.host.panes.environments.note_attached(&passed.variables);
+        }
+        *self.passed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(passed));
+        Ok(())
+    }
+
     /// Whether the request can come from a person.
     fn is_person(&self) -> bool {
         self.caller.process().is_none() && self.origin.is_human_origin()
     }
 }
 
-/// Refuses what only a person may do to everybody else.
+/// Refuses an action that only a person may take, if the caller is not one.
 fn for_a_person(what: &str, is_person: bool) -> Result<(), ErrorObject> {
     if is_person {
         return Ok(());
@@ -427,14 +501,14 @@ fn for_a_person(what: &str, is_person: bool) -> Result<(), ErrorObject> {
     Err(ToolError::new(ErrorKind::NotOwner, message).into_rpc())
 }
 
-/// Begins to end the server; without a request it hands over to the next server.
+/// Starts to shut the server down; without a request, it hands over to the next server.
 async fn end(
     host: Arc<Host>,
     request: Option<ShutdownRequest>,
 ) -> Result<ShutdownBegun, ErrorObject> {
     let begin = move || {
         let handover = request.is_none();
-        tracing::info!(handover, "asked to end");
+        tracing::info!(handover, "shutting down");
         host.handover.store(handover, Ordering::Release);
         let begun = match request {
             None => ShutdownBegun::default(),
@@ -449,7 +523,76 @@ async fn end(
     blocking(begin).await
 }
 
-/// Trusts a content of the project file.
+/// The messages with their full texts.
+async fn messages(host: Arc<Host>, request: MessagesRequest) -> Result<MessageTexts, ErrorObject> {
+    let read = move || {
+        let deliveries = &host.agents.deliveries;
+        let text = |delivery: Delivery| {
+            let whole = deliveries.whole_text(&delivery);
+            let MessageInfo { id, kind, from, to, at, excerpt, state, evidence } =
+                message_info(delivery);
+            let is_whole = whole.is_some();
+            let text = whole.unwrap_or(excerpt);
+            MessageText {
+                message_id: id,
+                kind,
+                from,
+                to,
+                at,
+                text,
+                whole: is_whole,
+                state,
+                evidence,
+            }
+        };
+        let is_asked_for = |message: &MessageText| {
+            let of = |id: &String| message.from == *id || message.to == *id;
+            request.process_id.as_ref().is_none_or(of)
+                && request.message_id.is_none_or(|id| message.message_id == id)
+        };
+        deliveries.all().into_iter().map(text).filter(is_asked_for).collect()
+    };
+    Ok(MessageTexts { messages: blocking(read).await? })
+}
+
+/// Measures all processes.
+async fn measure(host: Arc<Host>, request: UsageRequest) -> Result<UsageResult, ErrorObject> {
+    blocking(move || usage::measure(&host, request)).await
+}
+
+/// Dismisses a process's request for attention.
+async fn dismiss(host: Arc<Host>, request: DismissRequest) -> Result<Empty, ErrorObject> {
+    let id = ProcessId::of(&request.process_id);
+    if host.panes.processes.get(&id).is_none() {
+        return Err(ToolError::from(host.panes.no_such_process(id.as_str())).into_rpc());
+    }
+    blocking(move || host.panes.attended(&id)).await?;
+    Ok(Empty {})
+}
+
+/// Answers a dialog for a person. Runs to the end even if the caller disconnects.
+async fn answer_dialog(
+    host: Arc<Host>,
+    request: DialogAnswer,
+) -> Result<DialogAnswered, ErrorObject> {
+    let id = ProcessId::of(&request.process_id);
+    if host.panes.processes.get(&id).is_none() {
+        return Err(ToolError::from(host.panes.no_such_process(id.as_str())).into_rpc());
+    }
+    let option = match request.option {
+        OptionRef::Number(number) => ChosenOption::Number(number),
+        OptionRef::Label(label) => ChosenOption::Label(label),
+    };
+    let work = async move { host.agents.answer_dialog(&id, &request.dialog, &option).await };
+    let (state, reason) = match tokio::spawn(work).await.map_err(broken)? {
+        AnswerOutcome::Accepted(evidence) => (AnswerState::Accepted, evidence),
+        AnswerOutcome::Unconfirmed(why) => (AnswerState::Unconfirmed, why),
+        AnswerOutcome::Refused(why) => (AnswerState::Refused, why),
+    };
+    Ok(DialogAnswered { state, reason })
+}
+
+/// Trusts the project file with the content that the person has seen.
 async fn trust(host: Arc<Host>, request: TrustRequest) -> Result<Empty, ErrorObject> {
     let trusted = blocking(move || host.declared.trust_project_file(&request.hash)).await?;
     trusted.map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())?;
@@ -477,7 +620,7 @@ async fn open_http(host: Arc<Host>, flags: HttpFlags) -> Result<HttpOpened, Erro
     Ok(HttpOpened { http })
 }
 
-/// Restores processes, or declines to. The caller may disconnect: it is done to the end.
+/// Restores processes, or declines to. Runs to the end even if the caller disconnects.
 async fn restore(host: Arc<Host>, request: RestoreRequest) -> Result<RestoreResult, ErrorObject> {
     let work = async move {
         let ids = request.ids.as_deref();
@@ -488,6 +631,54 @@ async fn restore(host: Arc<Host>, request: RestoreRequest) -> Result<RestoreResu
     };
     let processes = tokio::spawn(work).await.map_err(broken)?;
     Ok(RestoreResult { processes })
+}
+
+/// Starts declared processes. Runs to the end even if the caller disconnects.
+async fn up(
+    host: Arc<Host>,
+    request: DeclaredNames,
+    passed: Option<Arc<PassedEnvironment>>,
+) -> Result<DeclaredResult, ErrorObject> {
+    let work = async move {
+        let environment = passed.as_ref().map(|passed| &passed.variables);
+        host.lifecycle.up(&request.names, environment).await
+    };
+    declared_result(tokio::spawn(work).await.map_err(broken)?)
+}
+
+/// Stops declared processes; also runs to the end.
+async fn down(host: Arc<Host>, request: DeclaredNames) -> Result<DeclaredResult, ErrorObject> {
+    let work = async move { host.lifecycle.down(&request.names).await };
+    declared_result(tokio::spawn(work).await.map_err(broken)?)
+}
+
+/// The longest wait for declared processes, as for a line of output.
+const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
+
+/// Waits until declared processes are ready or have failed.
+async fn wait_until_ready(
+    host: Arc<Host>,
+    request: WaitUntilReadyRequest,
+) -> Result<WaitUntilReadyResult, ErrorObject> {
+    let timeout = Duration::try_from_secs_f64(request.timeout_seconds).map_err(|error| {
+        ErrorObject::invalid_params(format!("`timeout_seconds` is invalid: {error}"))
+    })?;
+    let waited = host.lifecycle.wait_until_ready(&request.names, timeout.min(LONGEST_WAIT)).await;
+    waited.map(|processes| WaitUntilReadyResult { processes }).map_err(up_error)
+}
+
+fn declared_result(
+    done: Result<Vec<DeclaredOutcome>, UpError>,
+) -> Result<DeclaredResult, ErrorObject> {
+    done.map(|processes| DeclaredResult { processes }).map_err(up_error)
+}
+
+fn up_error(error: UpError) -> ErrorObject {
+    let kind = match error {
+        UpError::Unknown(_) => ErrorKind::NotFound,
+        _ => ErrorKind::Unavailable,
+    };
+    ToolError::new(kind, error.to_string()).into_rpc()
 }
 
 /// Whether a process runs in a person's pane here; another project's server asks this.
@@ -523,14 +714,14 @@ async fn start_server(
         true => request,
         false => StartRequest { message_bytes: None, log_bytes: None, ..request },
     };
-    let elsewhere = Elsewhere {
+    let starter = OtherProjectStarter {
         panes: host.panes.clone(),
         project: host.project.clone(),
         program: host.program.clone(),
     };
-    let entry = elsewhere.start(request).await;
+    let entry = starter.start(request).await;
     let entry = entry.map_err(|e| ToolError::new(ErrorKind::Unavailable, e).into_rpc())?;
-    // As an older server answers: the client starts it itself.
+    // The response of an older server: the client starts it itself.
     entry.ok_or_else(|| ErrorObject::method_not_found(StartServer::NAME))
 }
 
@@ -544,12 +735,12 @@ async fn hook(
         let message = "only an agent that patterm started has hooks";
         return Err(ToolError::new(ErrorKind::NotOwner, message).into_rpc());
     };
-    host.agents.hear_hook(&id, &event.event, &event.data);
+    host.agents.handle_hook(&id, &event.event, &event.data, event.at_ms);
     host.agents.activities.signals(&id).may_return(&event.event).await;
     Ok(Empty {})
 }
 
-/// Does something that takes a while, off the thread that serves all connections.
+/// Runs blocking work off the thread that serves all connections.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ErrorObject> {
@@ -560,7 +751,7 @@ fn broken(error: tokio::task::JoinError) -> ErrorObject {
     ErrorObject::new(INTERNAL_ERROR, error.to_string())
 }
 
-/// Adds what each work answers, as long as all of it together is not longer than clients take.
+/// Collects the responses of a batch, up to the size limit of clients.
 async fn gather<W>(mut works: FuturesUnordered<W>, answers: &mut Vec<Vec<u8>>, limit: usize)
 where
     W: Future<Output = Option<(Id, Vec<u8>)>>,
@@ -570,8 +761,8 @@ where
         let Some((id, mut body)) = answer else { continue };
         if bytes + body.len() > limit {
             let message = format!(
-                "the answers of this batch have more than {limit} bytes together; ask for this \
-                 one by itself"
+                "the responses of this batch have more than {limit} bytes together; send this \
+                 request by itself"
             );
             let error = ToolError::new(ErrorKind::Limit, message).with("limit_bytes", limit);
             body = reply::error(Some(&id), &error.into_rpc());
@@ -589,7 +780,7 @@ fn to_json(value: &impl serde::Serialize) -> Result<String, ErrorObject> {
     })
 }
 
-/// The id as rmcp knows ids; only what it marks its own notices with.
+/// The id in rmcp's form; rmcp only uses it to label its notices.
 fn request_id(id: &Id) -> RequestId {
     serde_json::from_str(id.as_json()).unwrap_or_else(|_| RequestId::String(id.as_json().into()))
 }

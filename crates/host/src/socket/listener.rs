@@ -1,4 +1,5 @@
-//! The listening socket: for its owner only, one task for each connection, and a ceiling.
+//! The listening socket: accessible to its owner only, with one task for each connection, up to
+//! a limit.
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -19,7 +20,7 @@ use crate::tools::Registry;
 use crate::tools::{ErrorKind, ToolError};
 use patterm_store::limits::SHUTDOWN_GRACE;
 
-/// The socket of this server; its file goes with it.
+/// The socket of this server; dropping it removes its file.
 #[derive(Debug)]
 pub(crate) struct Listener {
     path: PathBuf,
@@ -27,7 +28,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens at this process's place in the runtime folder.
+    /// Listens at this process's path in the runtime folder.
     pub(crate) fn bind(runtime: &RuntimeDir) -> Result<Self, RuntimeError> {
         sweep(runtime);
         let pid = std::process::id();
@@ -37,7 +38,7 @@ impl Listener {
             && let Some(private) = runtime.private_socket(pid)?
         {
             tracing::warn!(taken = %path.display(), socket = %private.display(),
-                "somebody else has the socket's name in /tmp; this one is found by the registry");
+                "the socket's name in /tmp is taken; clients find this one through the registry");
             socket = bind_private(&private);
             path = private;
         }
@@ -51,8 +52,8 @@ impl Listener {
         &self.path
     }
 
-    /// Serves every connection until the host is to end, then says that it is `leaving` and lets
-    /// each finish.
+    /// Serves every connection until the server shuts down, then calls `leaving` and lets
+    /// each connection finish.
     pub(crate) async fn run(
         mut self,
         host: Arc<Host>,
@@ -64,15 +65,19 @@ impl Listener {
         let listener = UnixListener::from_std(socket)?;
         let mut connections = JoinSet::new();
         loop {
+            host.clients.send_if_modified(|count| {
+                let before = std::mem::replace(count, connections.len());
+                before != *count
+            });
             tokio::select! {
                 () = host.shutdown.cancelled() => break,
                 Some(_ended) = connections.join_next() => {}
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => admit(stream, &host, &tools, &mut connections),
                     Err(error) => {
-                        tracing::error!(%error, "cannot take a connection");
-                        // Without descriptors this repeats until some are freed; others of our
-                        // connections must get their turn to free them.
+                        tracing::error!(%error, "cannot accept a connection");
+                        // Without free descriptors this repeats; our
+                        // connections must get their turn to free some.
                         let pause = tokio::time::sleep(ACCEPT_PAUSE);
                         tokio::select! {
                             () = host.shutdown.cancelled() => break,
@@ -82,8 +87,8 @@ impl Listener {
                 },
             }
         }
-        // Nobody new comes; whoever is here hears the end of what it asked. While it does, the next
-        // server must not be told that this one still serves.
+        // No new client is accepted; connected ones still get their responses. In the
+        // meantime, the next server must not find this one's entry.
         leaving();
         drop(listener);
         let _ = std::fs::remove_file(&self.path);
@@ -99,10 +104,10 @@ impl Drop for Listener {
     }
 }
 
-/// After a failed accept: long enough not to spin, short enough not to be noticed.
+/// The pause after a failed accept: long enough not to spin, too short to be noticed.
 const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// Lets a client of our own user in, as long as there is room.
+/// Admits a client of our own user, up to the limit.
 fn admit(
     stream: UnixStream,
     host: &Arc<Host>,
@@ -115,7 +120,7 @@ fn admit(
         Ok(peer) if peer.uid() == ours => {
             let most = host.limits.connections;
             (connections.len() >= most).then(|| {
-                let message = format!("{most} connections are open already; close one first");
+                let message = format!("there are already {most} connections; close one first");
                 ToolError::new(ErrorKind::Limit, message).into_rpc()
             })
         }
@@ -129,22 +134,21 @@ fn admit(
         }
     };
     match refusal {
-        // Not counted and not waited for: it holds nothing once its one line is written.
+        // Neither counted nor waited for: it ends once its line is written.
         Some(error) => drop(tokio::spawn(turn_away(stream, error))),
         None => drop(connections.spawn(Connection::serve(stream, host.clone(), tools.clone()))),
     }
 }
 
-/// Whether the name of a socket belongs to something else.
+/// Whether the path of a socket is already in use.
 fn is_taken(socket: &io::Result<StdListener>) -> bool {
     socket.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::AddrInUse)
 }
 
-/// Binds with mode 0600 from the first moment on: what is made has that mode, and nothing that was
-/// there before is touched.
+/// Binds with mode 0600 from the start, and touches nothing that was there before.
 fn bind_private(path: &Path) -> io::Result<StdListener> {
     if is_our_socket(path) {
-        // The name holds our own process id: whoever made it is dead.
+        // The name contains our own process id, so its creator is dead.
         std::fs::remove_file(path)?;
     }
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
@@ -153,7 +157,7 @@ fn bind_private(path: &Path) -> io::Result<StdListener> {
     socket
 }
 
-/// Removes sockets of servers that died: their process is gone and nobody listens.
+/// Removes the sockets of servers that died: their process is gone and nobody listens.
 fn sweep(runtime: &RuntimeDir) {
     for (pid, path) in runtime.sockets() {
         if is_dead(pid) && is_our_socket(&path) && nobody_listens(&path) {
@@ -162,11 +166,11 @@ fn sweep(runtime: &RuntimeDir) {
     }
 }
 
-/// Whether no process has this id, or only what is left of one that its parent has not asked for
-/// yet: a server's parent may be an init that never does.
+/// Whether no process has this id, or only a zombie: a server's parent may be an init that
+/// never reaps it.
 fn is_dead(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
-    // After the name, which may hold anything, stands the state.
+    // The state follows the name, which may contain anything.
     stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
@@ -185,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_of_the_dead_are_swept_and_those_of_the_living_are_not() {
+    fn sockets_of_dead_servers_are_removed_and_others_are_kept() {
         let top = tempfile::tempdir().unwrap();
         let runtime = RuntimeDir::for_session(Some(top.path()));
         runtime.ensure().unwrap();
@@ -196,9 +200,9 @@ mod tests {
         std::fs::write(runtime.folder().join("4000003.sock"), "a file").unwrap();
         sweep(&runtime);
         assert!(!socket(4_000_001).exists(), "dead, nobody listens");
-        assert!(socket(4_000_002).exists(), "of another pid namespace: somebody listens");
-        assert!(socket(1).exists(), "its process lives");
-        assert!(socket(4_000_003).exists(), "no socket of ours");
+        assert!(socket(4_000_002).exists(), "in another pid namespace: a server listens");
+        assert!(socket(1).exists(), "its process is running");
+        assert!(socket(4_000_003).exists(), "not a socket");
     }
 
     #[test]
@@ -217,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_socket_is_private_and_goes_with_its_listener() {
+    fn the_socket_is_private_and_removed_with_its_listener() {
         let top = tempfile::tempdir().unwrap();
         let runtime = RuntimeDir::for_session(Some(top.path()));
         runtime.ensure().unwrap();

@@ -1,4 +1,4 @@
-//! A connection that asks with its first message to be something else than a caller.
+//! Connections whose first message turns them into something other than a caller's connection.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use patterm_wire::{ErrorObject, Framing, Id, Incoming, Message, reply};
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
-/// Such a request with its parameters, or why they do not fit.
+/// Such a request, with its parameters or the reason why they are invalid.
 #[derive(Debug)]
 pub(super) struct Upgrade<P> {
     pub(super) id: Id,
@@ -14,7 +14,7 @@ pub(super) struct Upgrade<P> {
 }
 
 impl<P: DeserializeOwned> Upgrade<P> {
-    /// Whether a message is a request of this method.
+    /// Parses a message as a request of this method; `None` if it is another one.
     pub(super) fn by(wanted: &str, body: &[u8]) -> Option<Self> {
         match Incoming::parse(body) {
             Ok(Incoming::One(Message::Request { id, method, params })) if method == wanted => {
@@ -25,7 +25,7 @@ impl<P: DeserializeOwned> Upgrade<P> {
         }
     }
 
-    /// Says why not; there is nothing more to say.
+    /// Sends an error; the connection ends after it.
     pub(super) async fn refuse(&self, stream: UnixStream, error: &ErrorObject) -> io::Result<()> {
         let mut line = Vec::new();
         Framing::Newline.encode(&reply::error(Some(&self.id), error), &mut line);

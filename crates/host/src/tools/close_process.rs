@@ -1,4 +1,4 @@
-//! `close_process`: ends a process with all it started and removes it.
+//! `close_process`: ends a process and everything it started, and removes it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,18 +18,17 @@ pub(super) struct Args {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// The ids that are gone, in the order in which they were closed.
+    /// The ids of the closed processes, in the order in which they were closed.
     closed: Vec<ProcessId>,
 }
 
 impl Tool for CloseProcess {
     const NAME: &'static str = "close_process";
     const TITLE: &'static str = "Close a process";
-    const DESCRIPTION: &'static str = "Kills a process with all it started and removes it, its \
+    const DESCRIPTION: &'static str = "Kills a process and all it started, and removes it, its \
         timers, its output and the processes below it. Close what you spawned. To keep the \
         output: stop_process.";
-    const HELP: &'static str = "Nothing of it can be read afterwards, and its id is never used \
-        again.";
+    const HELP: &'static str = "Its output cannot be read afterwards, and its id is never reused.";
     const EFFECT: Effect = Effect::Destroys;
     const LOADING: Loading = Loading::Always;
     type Args = Args;
@@ -39,8 +38,8 @@ impl Tool for CloseProcess {
         let process = own(&call, &args.process_id)?;
         if call.caller.process().is_some() && process.declared.is_some() {
             let message = format!(
-                "{} ({}) belongs to the project file, and only a person closes it; stop_process \
-                 ends it",
+                "{} ({}) is declared in the project file, so only a person may close it; use stop_process \
+                 to end it",
                 process.id, process.name
             );
             return Err(ToolError::new(ErrorKind::NotOwner, message));

@@ -1,4 +1,4 @@
-//! How a tool fails: a kind that programs match on, and a sentence that says what to do.
+//! The failures of tools: a kind for programs, and a sentence that says what to do.
 
 use patterm_wire::ErrorObject;
 use patterm_wire::error::{INTERNAL_ERROR, INVALID_PARAMS, Suggestion};
@@ -7,25 +7,25 @@ use serde_json::{Map, Value, json};
 /// The kinds of failure, a closed list that callers may rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// An argument has the wrong type or an impossible value.
+    /// An argument has the wrong type or an invalid value.
     InvalidArgument,
-    /// No such process, timer, pad, topic.
+    /// There is no such process, timer, pad or topic.
     NotFound,
-    /// The caller may not do this to that process.
+    /// The caller may not do this to the process.
     NotOwner,
-    /// It needs a running process.
+    /// The process must be running.
     NotRunning,
-    /// It needs one that does not run.
+    /// The process must not be running.
     AlreadyRunning,
-    /// Someone else changed it meanwhile.
+    /// Somebody else changed it in the meantime.
     Conflict,
-    /// A ceiling is reached.
+    /// A limit is reached.
     Limit,
     /// It took longer than allowed.
     Timeout,
-    /// It cannot be done now or here.
+    /// It is not possible now or here.
     Unavailable,
-    /// We broke.
+    /// An internal error.
     Internal,
 }
 
@@ -44,7 +44,7 @@ impl ErrorKind {
         Self::Internal,
     ];
 
-    /// The kind's name on the wire.
+    /// The name of the kind, in the protocol.
     pub fn name(self) -> &'static str {
         match self {
             Self::InvalidArgument => "invalid_argument",
@@ -60,7 +60,7 @@ impl ErrorKind {
         }
     }
 
-    /// The JSON-RPC code where the tool was called as a method. These never change.
+    /// The JSON-RPC error code if the tool was called as a method. These never change.
     pub fn code(self) -> i64 {
         match self {
             Self::InvalidArgument => INVALID_PARAMS,
@@ -80,11 +80,11 @@ impl ErrorKind {
 /// A tool's failure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolError {
-    /// Which kind.
+    /// The kind.
     pub kind: ErrorKind,
-    /// What went wrong and what to do.
+    /// What went wrong, and what to do.
     pub message: String,
-    /// More for programs, beside kind and message.
+    /// Details for programs, in addition to kind and message.
     pub details: Map<String, Value>,
 }
 
@@ -94,14 +94,14 @@ impl ToolError {
         Self { kind, message: message.into(), details: Map::new() }
     }
 
-    /// An argument that does not fit.
+    /// An invalid argument.
     pub fn invalid(field: &str, why: impl std::fmt::Display) -> Self {
         Self::new(ErrorKind::InvalidArgument, format!("`{field}` {why}")).with("field", field)
     }
 
-    /// The same failure with a tool that would help, and what for, as in "use TOOL to start it". The details
-    /// hold reason and suggestions apart: clients that are not called by a model put their own names for the
-    /// tools (see `patterm_wire::error::ErrorDetails`).
+    /// Adds a tool that would help and its purpose, as in "use TOOL to start it". The
+    /// details contain reason and suggestions separately, so that clients other than models
+    /// can insert their own names for the tools (see `patterm_wire::error::ErrorDetails`).
     #[must_use]
     pub fn suggest(mut self, tool: &str, purpose: &str) -> Self {
         let suggestion = Suggestion { tool: tool.to_owned(), purpose: purpose.to_owned() };
@@ -116,14 +116,14 @@ impl ToolError {
         self
     }
 
-    /// The same failure with one more detail.
+    /// Adds a detail.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The text a model reads: the message and the kind.
+    /// The text for a model: the message and the kind.
     pub fn text(&self) -> String {
         format!("{} ({})", self.message, self.kind.name())
     }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn reason_and_suggestions_stay_apart_for_other_clients() {
+    fn reason_and_suggestions_are_separate_for_other_clients() {
         let error = ToolError::new(ErrorKind::Conflict, "it exists")
             .suggest("scratchpad_write", "with its revision")
             .suggest("scratchpad_append", "");

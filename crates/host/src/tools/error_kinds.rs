@@ -1,5 +1,5 @@
-//! The errors of the parts as a tool's caller reads them: the kind, and where the part cannot know it,
-//! the tool that helps.
+//! Converts the errors of the other subsystems into those of tools: adds the kind and, where the subsystem
+//! does not know about tools, a tool that helps.
 
 use patterm_agents::AgentError;
 use patterm_agents::delivery::{DeliveryError, TextError, check_text, long_texts::TEXT_BYTES};
@@ -14,7 +14,7 @@ use crate::lifecycle::LifecycleError;
 
 impl From<StateError> for ToolError {
     fn from(error: StateError) -> Self {
-        // The disk is full, or not ours to write: whoever can change that must hear of it.
+        // The disk is full or not writable: tell the caller, who may be able to change that.
         let kind = match error {
             StateError::Io { .. } | StateError::Full { .. } | StateError::NotOurs { .. } => {
                 ErrorKind::Unavailable
@@ -51,6 +51,7 @@ impl From<PaneError> for ToolError {
             | PaneError::NotClosed { .. }
             | PaneError::InitGone { .. }
             | PaneError::Log { .. } => Self::new(ErrorKind::Unavailable, message),
+            PaneError::EnvFile(_) => Self::new(ErrorKind::Unavailable, message),
             PaneError::State(error) => error.into(),
         }
     }
@@ -130,7 +131,7 @@ impl From<LifecycleError> for ToolError {
     }
 }
 
-/// A text that is to be typed into a process, as a caller gave it in an argument.
+/// Checks a text argument that is to be typed into a process.
 pub(super) fn text_argument(field: &str, text: &str) -> Result<String, ToolError> {
     check_text(text).map_err(|error| match error {
         TextError::Empty => ToolError::invalid(field, error),

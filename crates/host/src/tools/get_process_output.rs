@@ -1,4 +1,4 @@
-//! `get_process_output`: what a process shows, printed, or has in its history.
+//! `get_process_output`: the screen, the output or the scrollback of a process.
 
 use patterm_keeper::log::Reader;
 use patterm_screen::{Cursor, Size, Stripper, TAIL_BYTES, partial_prefix, strip_complete};
@@ -13,13 +13,13 @@ use patterm_panes::data_plane::ProcessRun;
 
 pub(super) struct GetProcessOutput;
 
-/// Lines of `scrollback` unless more are asked for: a few screens.
+/// Default lines of `scrollback`: a few screens.
 const LINES: u64 = 200;
 
-/// The least that a row takes in an answer: two quotes and a comma.
+/// The minimum size of a row in an answer: two quotes and a comma.
 const ROW_BYTES: u64 = 3;
 
-/// Bytes of `stream` unless more are asked for.
+/// Default bytes of `stream`.
 pub(super) const STREAM_BYTES: u64 = 64 << 10;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -51,50 +51,50 @@ pub(super) struct Args {
     max_bytes: Option<u64>,
 }
 
-/// The members that the mode asks for.
+/// The members depend on the mode.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct Answer {
     /// The visible rows, or the lines of the scrollback.
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<Vec<String>>,
-    /// How many blank rows follow at the end of the screen; they are not among the rows.
+    /// How many blank rows follow at the end of the screen; `rows` omits them.
     #[serde(skip_serializing_if = "Option::is_none")]
     blank_rows: Option<usize>,
-    /// Where the cursor stands.
+    /// The position of the cursor.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<CursorAnswer>,
     /// The size of the screen.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<SizeAnswer>,
-    /// Raised by every change of the screen.
+    /// Increases with every change of the screen.
     #[serde(skip_serializing_if = "Option::is_none")]
     screen_version: Option<u64>,
-    /// The screen is as it was at since_offset.
+    /// The screen has not changed since since_offset.
     #[serde(skip_serializing_if = "Option::is_none")]
     unchanged: Option<bool>,
     /// The text printed since the offset.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// Where the text begins.
+    /// The offset of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<u64>,
-    /// Where the next call goes on.
+    /// The offset for the next call.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u64>,
-    /// Bytes before the text that are gone for good.
+    /// How many bytes before the text are lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     dropped: Option<u64>,
-    /// There is more: read on at next_offset, or with order last, before offset.
+    /// There is more: continue at next_offset, or with order last, before offset.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     more: bool,
-    /// since_offset lies beyond the end of the output; offset and next_offset are the end.
+    /// since_offset is beyond the end of the output; offset and next_offset are the end.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     clamped: bool,
 }
 
 impl Part {
-    /// Leaves what began before this part, a character or an escape sequence, to the part before. Where
-    /// the whole part is inside of one sequence, it keeps its place and has no bytes.
+    /// Drops the rest of a character or escape sequence that began before this part. If the
+    /// whole part is inside one sequence, it keeps its offset and has no bytes.
     fn begin_outside_sequences(&mut self, log: &Reader) {
         let from = self.offset.saturating_sub(TAIL_BYTES as u64);
         let before = log.copy(from, usize::try_from(self.offset - from).unwrap_or(TAIL_BYTES));
@@ -140,7 +140,7 @@ impl From<Size> for SizeAnswer {
 }
 
 impl Answer {
-    /// The screen as it is now.
+    /// The current screen.
     pub(super) fn grid(run: &ProcessRun, seen: Option<u64>) -> Self {
         let screen = run.screen();
         let version = screen.version();
@@ -165,7 +165,7 @@ impl Answer {
         }
     }
 
-    /// A part of the text that was printed.
+    /// A part of the printed text.
     pub(super) fn stream(run: &ProcessRun, wanted: Wanted) -> Self {
         let most = usize::try_from(wanted.most).unwrap_or(usize::MAX);
         let mut part = wanted.take(&run.log);
@@ -173,8 +173,8 @@ impl Answer {
             part.begin_outside_sequences(&run.log);
         }
         let Part { offset, bytes, dropped, clamped, more, ends_at_gap } = part;
-        // Half a sequence must not look like text to whoever reads on from its middle. The rest of
-        // one that ends at a gap never comes.
+        // An incomplete sequence must not look like text when reading continues in the middle
+        // of it. If a gap follows, the rest never comes.
         let (text, whole) = match strip_complete(&bytes) {
             (_, 0) if bytes.len() == most || ends_at_gap => {
                 (Stripper::default().feed(&bytes), bytes.len())
@@ -196,7 +196,7 @@ impl Answer {
         let version = run.screen().version();
         let next_offset = run.log.end();
         let lines = usize::try_from(lines).unwrap_or(usize::MAX);
-        // One more than is wanted says whether there is more.
+        // One more line shows whether there are more.
         let mut rows = run.last_lines(lines.saturating_add(1));
         let more = rows.len() > lines;
         if more {
@@ -215,29 +215,29 @@ impl Answer {
 impl Tool for GetProcessOutput {
     const NAME: &'static str = "get_process_output";
     const TITLE: &'static str = "Output of a process";
-    const DESCRIPTION: &'static str = "Reads a process: `grid` (default), its screen now; \
+    const DESCRIPTION: &'static str = "Reads a process: `grid` (default), its current screen; \
         `stream`, text since an offset; `scrollback`, its last lines. To wait for something use \
         wait_for_pattern; never poll.";
-    const HELP: &'static str = "With mode grid and since_offset set to the last screen_version, \
-        an unchanged screen answers {unchanged: true}. Without since_offset a stream begins \
-        where the present run began. `more` says that the answer was cut: read on with \
+    const HELP: &'static str = "With mode grid and since_offset = the last screen_version, an \
+        unchanged screen returns {unchanged: true}. Without since_offset, a stream begins at the \
+        start of the current run. `more` means that the answer was truncated: continue with \
         since_offset = next_offset, or with order last, which begins at the end, with \
-        until_offset = offset. An offset beyond the end is the end, and `clamped` says so. \
-        dropped says how many bytes before the text are gone: the log was full, or could not be kept.";
+        until_offset = offset. An offset beyond the end is set to the end, and `clamped` is true. \
+        dropped is the number of lost bytes before the text: the log was full, or could not be written.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::Always;
     type Args = Args;
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
-        let (process, run) = find_run(&call, &args.process_id)?;
-        // What would not fit into an answer anyway need not be copied.
+        let (process, run) = find_run(&call, &args.process_id).await?;
+        // Do not copy more than fits into an answer.
         let answer_bytes = call.host.limits.answer_bytes as u64;
         match args.mode {
             Mode::Grid => Ok(Answer::grid(&run, args.since_offset)),
             Mode::Stream => {
                 let wanted = Wanted {
-                    since: args.since_offset.unwrap_or(process.run_offset),
+                    since: args.since_offset.unwrap_or(process.run_offset.get()),
                     until: args.until_offset,
                     most: args.max_bytes.unwrap_or(STREAM_BYTES).min(answer_bytes),
                     order: args.order,

@@ -1,4 +1,4 @@
-//! `get_process_ports`: where a process serves.
+//! `get_process_ports`: the addresses of a process.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::process::find_run;
 use super::tool::{Call, Effect, Loading, Tool};
-use patterm_panes::tree;
+use patterm_panes::{Offset, tree};
 
 pub(super) struct GetProcessPorts;
 
@@ -18,20 +18,20 @@ pub(super) struct Args {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// The ports, those named in the output first.
+    /// The ports, printed ones first.
     ports: Vec<Port>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Port {
-    /// The address as it was printed; absent for a port that was never printed.
+    /// The address as printed; absent for a port that was never printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     /// The port.
     port: u16,
-    /// Whether the process or something it started listens there now.
+    /// Whether the process or a descendant listens there now.
     listening: bool,
-    /// Where in the output it was seen first.
+    /// The offset in the output where it was first seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     seen_at: Option<u64>,
 }
@@ -39,20 +39,20 @@ struct Port {
 impl Tool for GetProcessPorts {
     const NAME: &'static str = "get_process_ports";
     const TITLE: &'static str = "Ports of a process";
-    const DESCRIPTION: &'static str = "Addresses with a port that a process printed, whether it \
-        listens there now, and ports it listens on but never printed.";
-    const HELP: &'static str = "listening is checked with the operating system, not guessed: a \
-        server that printed its address and died does not listen.";
+    const DESCRIPTION: &'static str = "Addresses that a process printed with a port, whether it is \
+        listening there now, and ports it listens on but never printed.";
+    const HELP: &'static str = "listening is checked with the operating system: a server that \
+        printed its address and died is not listening.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::OnSearch("URL and port of a dev server");
     type Args = Args;
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
-        let (_, run) = find_run(&call, &args.process_id)?;
+        let (_, run) = find_run(&call, &args.process_id).await?;
         run.ports.ask();
         let work = move || {
-            let end = run.log.end();
+            let end = Offset::new(run.log.end());
             while !run.ports.look(&run.log, end) {}
             let seen = run.ports.seen();
             let status = run.status();
@@ -67,7 +67,7 @@ impl Tool for GetProcessPorts {
                     listening: listening.contains(&seen.port),
                     url: Some(seen.url),
                     port: seen.port,
-                    seen_at: Some(seen.offset),
+                    seen_at: Some(seen.offset.get()),
                 })
                 .collect();
             ports.extend(unseen);

@@ -1,4 +1,4 @@
-//! `get_process_raw_output`: the bytes as a process printed them.
+//! `get_process_raw_output`: the unprocessed output of a process.
 
 use patterm_wire::base64;
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ pub(super) struct GetProcessRawOutput;
 pub(super) struct Args {
     /// Id or name.
     process_id: String,
-    /// The last next_offset; default: the present run.
+    /// The last next_offset; default: the current run.
     since_offset: Option<u64>,
     /// Default 65536.
     max_bytes: Option<u64>,
@@ -24,23 +24,23 @@ pub(super) struct Args {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// The bytes, where they are UTF-8.
+    /// The bytes, if they are UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// The bytes in base64, where they are not.
+    /// The bytes in base64, if they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     base64: Option<String>,
-    /// Where they begin.
+    /// The offset of the first byte.
     offset: u64,
-    /// Where the next call goes on.
+    /// The offset for the next call.
     next_offset: u64,
-    /// Bytes before them that are gone for good.
+    /// How many bytes before these are lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     dropped: Option<u64>,
-    /// There is more: read on at next_offset.
+    /// There is more: continue at next_offset.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     more: bool,
-    /// since_offset lies beyond the end of the output; offset and next_offset are the end.
+    /// since_offset is beyond the end of the output; offset and next_offset are the end.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     clamped: bool,
 }
@@ -48,20 +48,20 @@ pub(super) struct Answer {
 impl Tool for GetProcessRawOutput {
     const NAME: &'static str = "get_process_raw_output";
     const TITLE: &'static str = "Raw output of a process";
-    const DESCRIPTION: &'static str = "The bytes a process printed, escape sequences included: \
+    const DESCRIPTION: &'static str = "The bytes a process printed, including escape sequences: \
         text if they are UTF-8, else base64.";
-    const HELP: &'static str = "Every byte has an offset that only grows, across restarts of the \
-        process and of patterm. Without since_offset it begins where the present run began, as a \
-        stream does; 0 is the beginning of all runs.";
+    const HELP: &'static str = "Offsets only increase, across restarts of the process and of \
+        patterm. Without since_offset it begins with the current run, like a stream; 0 is the \
+        beginning of all runs.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::OnSearch("raw bytes with escape sequences");
     type Args = Args;
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
-        let (process, run) = find_run(&call, &args.process_id)?;
-        let since = args.since_offset.unwrap_or(process.run_offset);
-        // What would not fit into an answer anyway need not be copied.
+        let (process, run) = find_run(&call, &args.process_id).await?;
+        let since = args.since_offset.unwrap_or(process.run_offset.get());
+        // Do not copy more than fits into an answer.
         let most = args.max_bytes.unwrap_or(STREAM_BYTES).min(call.host.limits.answer_bytes as u64);
         call.large(move || Answer::of(Wanted::from(since, most).take(&run.log))).await
     }
@@ -81,7 +81,7 @@ impl Answer {
     }
 }
 
-/// How many bytes to answer with: text that was cut inside a character is text up to there.
+/// How many bytes to return: text that ends inside a character is cut before it.
 fn whole_characters(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(e) if e.error_len().is_none() && e.valid_up_to() > 0 => e.valid_up_to(),

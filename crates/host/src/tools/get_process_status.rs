@@ -1,4 +1,4 @@
-//! `get_process_status`: everything that is known of one process.
+//! `get_process_status`: everything that is known about one process.
 
 use std::path::PathBuf;
 
@@ -25,14 +25,14 @@ pub(super) struct Answer {
     /// The operating system's process id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<i32>,
-    /// What was started.
+    /// The command line.
     argv: Vec<String>,
-    /// Where.
+    /// The working folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     working_dir: Option<PathBuf>,
     #[serde(flatten)]
     terminal: Option<Terminal>,
-    /// How much of its output there was: offsets only grow.
+    /// The end of its output; offsets only increase.
     output_offset: u64,
     /// How often it was started.
     runs: u64,
@@ -42,7 +42,7 @@ pub(super) struct Answer {
     /// When it last ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<u64>,
-    /// What it and everything it started use, or used a quarter of a second ago.
+    /// What it and its descendants use, or used a quarter of a second ago.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<tree::Usage>,
 }
@@ -51,13 +51,13 @@ pub(super) struct Answer {
 struct Terminal {
     /// Its size.
     size: super::get_process_output::SizeAnswer,
-    /// Where the cursor stands.
+    /// The position of the cursor.
     cursor: super::get_process_output::CursorAnswer,
-    /// The title the program set.
+    /// The title that the program set.
     title: String,
     /// Whether a full-screen program is shown.
     alternate_screen: bool,
-    /// Raised by every change of the screen.
+    /// Increases with every change of the screen.
     screen_version: u64,
 }
 
@@ -66,8 +66,8 @@ impl Tool for GetProcessStatus {
     const TITLE: &'static str = "Status of a process";
     const DESCRIPTION: &'static str = "Everything known about one process: status, activity, \
         exit, pid, argv, terminal, output offset, times, CPU and memory.";
-    const HELP: &'static str = "What it shows is in get_process_output. Compare \
-        screen_version or output_offset with an earlier answer to see whether anything happened.";
+    const HELP: &'static str = "Use get_process_output for its screen. Compare screen_version or \
+        output_offset with an earlier answer to see whether anything happened.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading =
         Loading::OnSearch("details of one process: pid, title, CPU, memory, exit");
@@ -77,6 +77,9 @@ impl Tool for GetProcessStatus {
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = find(&call, &args.process_id)?;
         let run = call.host.panes.run_of(&process.id);
+        if let Some(run) = &run {
+            call.host.panes.data_plane.rebuilt(run).await;
+        }
         let status = run.as_ref().and_then(|run| run.status());
         let alive = process.status.is_alive();
         call.host.agents.activities.refresh(&process.id);
@@ -90,9 +93,9 @@ impl Tool for GetProcessStatus {
                 screen_version: screen.version(),
             }
         });
-        // At the same moment as the entry: the process may end while its usage is read.
+        // Taken together with the entry: the process may end while its usage is read.
         let summary = Summary::of(&process, &call.host);
-        // Every process below it is looked at in /proc: not on the thread that answers everybody.
+        // Reads /proc for every process below it: not on the thread that serves all connections.
         let usage = match run.clone().zip(status.filter(|_| alive)) {
             Some((run, status)) => Some(call.blocking(move || run.usage(status.init)).await?),
             None => None,
@@ -105,7 +108,7 @@ impl Tool for GetProcessStatus {
             argv: process.recipe.as_ref().map(|recipe| recipe.argv.clone()).unwrap_or_default(),
             working_dir: process.recipe.map(|recipe| recipe.working_dir),
             terminal,
-            runs: process.runs,
+            runs: process.runs.get(),
             started_at: process.started_at,
             ended_at: process.ended_at,
         })

@@ -18,7 +18,7 @@ use patterm_project::declared::FileStatus;
 
 pub(super) struct GetProjectStatus;
 
-/// Nothing is asked.
+/// No arguments.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {}
 
@@ -32,13 +32,13 @@ pub(super) struct Answer {
     caller: CallerAnswer,
     /// Its processes.
     processes: Vec<Summary>,
-    /// The last messages, first prompts and timers' texts, with what became of them.
+    /// The last messages, first prompts and timers' texts, with their receipts.
     messages: Vec<MessageAnswer>,
     /// Your timers.
     timers: Vec<timer::Summary>,
     /// Its scratchpads.
     scratchpads: Vec<PadSummary>,
-    /// What is wrong with the disk that output and state are on.
+    /// The problem with the disk that stores output and state, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     disk_problem: Option<String>,
 }
@@ -47,19 +47,22 @@ pub(super) struct Answer {
 struct ProjectFileAnswer {
     /// `absent`, `faulty`, `untrusted` or `trusted`.
     state: &'static str,
-    /// Where it is, or would be.
+    /// Its path, even if it does not exist.
     path: PathBuf,
-    /// The processes that it declares, of those that are in effect.
+    /// The processes that it declares, if it is in effect.
     processes: Vec<String>,
-    /// What is wrong with it, each with its place.
+    /// Its errors, with their positions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     faults: Vec<String>,
     /// What a person can do.
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<&'static str>,
-    /// Where it is not trusted: what it would run, in words.
+    /// If it is not trusted: what it would run.
     #[serde(skip_serializing_if = "Option::is_none")]
     would_run: Option<String>,
+    /// If other content was trusted before: the lines that differ from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<String>,
     /// The hash of its content.
     #[serde(skip_serializing_if = "Option::is_none")]
     hash: Option<String>,
@@ -68,28 +71,34 @@ struct ProjectFileAnswer {
 impl ProjectFileAnswer {
     fn of(host: &Host) -> Self {
         let file = host.declared.effect().unwrap_or_default();
-        let standing = host.declared.file_status();
+        let status = host.declared.file_status();
         let mut answer = Self {
-            state: standing.name(),
+            state: status.name(),
             path: host.declared.path(),
             processes: file.processes.keys().cloned().collect(),
             faults: Vec::new(),
             advice: None,
             would_run: None,
+            changes: None,
             hash: None,
         };
-        match standing {
+        match status {
             FileStatus::Absent => {}
             FileStatus::Faulty { faults, hash } => {
                 (answer.faults, answer.hash) = (faults, hash);
-                answer.advice = Some("mend it; nothing of it takes effect before that");
+                answer.advice = Some("fix it; until then it has no effect");
             }
-            FileStatus::Untrusted { hash, would } => {
+            FileStatus::Untrusted { hash, would, changes } => {
+                answer.advice = Some(match changes {
+                    None => {
+                        "a person must review it with `patterm trust`; until then it has no effect"
+                    }
+                    Some(_) => {
+                        "a person must review the changes with `patterm trust`; until then they have no effect"
+                    }
+                });
                 (answer.would_run, answer.hash) = (Some(would), Some(hash));
-                answer.advice = Some(
-                    "a person looks at it with `patterm trust`; nothing of it takes effect before \
-                     that",
-                );
+                answer.changes = changes;
             }
             FileStatus::Trusted { hash } => answer.hash = Some(hash),
         }
@@ -102,7 +111,7 @@ impl Tool for GetProjectStatus {
     const TITLE: &'static str = "Status of the project";
     const DESCRIPTION: &'static str = "The whole project in one call: you, processes, last \
         messages with receipts, timers, scratchpads, patterm.toml.";
-    const HELP: &'static str = "More about one process is in get_process_status.";
+    const HELP: &'static str = "Use get_process_status for details of one process.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading =
         Loading::OnSearch("overview: processes, messages, timers, scratchpads");

@@ -1,4 +1,4 @@
-//! `help`: what there is to know, by topic.
+//! `help`: texts about topics and tools.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub(super) struct Args {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// The topic answered.
+    /// The topic.
     topic: String,
     /// The text.
     text: String,
@@ -29,8 +29,8 @@ impl Tool for Help {
     const TITLE: &'static str = "Help";
     const DESCRIPTION: &'static str = "Explains a topic (spawning, lifecycle, messaging, timers, \
         scratchpads, waiting, errors) or any tool at length. Without a topic: the index.";
-    const HELP: &'static str = "A topic that does not exist is not_found; the error lists those \
-        that do.";
+    const HELP: &'static str = "An unknown topic fails with not_found; the error lists the known \
+        ones.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::Always;
     type Args = Args;
@@ -46,7 +46,9 @@ impl Tool for Help {
             tools.help(topic).or_else(|| topics::text(topic, tools))
         };
         match text {
-            Some(text) => Ok(Answer { topic: topic.to_owned(), text: as_known(&call, text) }),
+            Some(text) => {
+                Ok(Answer { topic: topic.to_owned(), text: with_known_names(&call, text) })
+            }
             None => Err(ToolError::new(
                 ErrorKind::NotFound,
                 format!("there is no topic `{topic}`; the topics are {}", topics::all(tools)),
@@ -55,8 +57,8 @@ impl Tool for Help {
     }
 }
 
-/// A text with the names by which the caller's model knows the tools.
-fn as_known(call: &Call, text: String) -> String {
+/// Replaces the names of tools in a text with those that the caller's model knows.
+fn with_known_names(call: &Call, text: String) -> String {
     let me = call.caller.process().and_then(|id| call.host.panes.processes.get(id));
     let preset = me.and_then(|me| call.host.agents.presets.of(&me));
     match preset.as_ref().and_then(|preset| preset.tool_name.as_ref()) {

@@ -1,4 +1,4 @@
-//! What the timers on other processes share.
+//! Helpers for the timers that watch processes.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub(super) struct Args {
     label: Option<String>,
     /// Fire after this time anyway; default never.
     max_wait_seconds: Option<f64>,
-    /// Who gets the text; default: you.
+    /// The process that gets the text; default: you.
     owner_process_id: Option<String>,
 }
 
@@ -36,20 +36,20 @@ pub(super) struct Answer {
     already_idle: Vec<ProcessId>,
     /// Those that are not.
     waiting_on: Vec<ProcessId>,
-    /// How long until it fires even if they still work; absent without max_wait_seconds.
+    /// How long until it fires in any case; absent without max_wait_seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     remaining_seconds: Option<f64>,
-    /// You had set the same timer before; it is not set twice.
+    /// The same timer was already set; it is not set twice.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     already_set: bool,
-    /// What to know about it.
+    /// What to do now, and any warning.
     note: String,
 }
 
 /// What to do after setting a timer.
 pub(super) const END_YOUR_TURN: &str = "end your turn now; the text comes as a new one";
 
-/// Sets a timer on processes; returns it, and whether it was set before.
+/// Sets a timer on processes; returns it, and whether it already existed.
 pub(super) fn arm(
     mode: Mode,
     exits: bool,
@@ -70,13 +70,13 @@ pub(super) fn arm(
     Ok(call.host.timers.set(new)?)
 }
 
-/// Sets a timer on idle processes.
+/// Sets a timer that waits for idle processes.
 pub(super) fn set(mode: Mode, args: Args, call: &Call) -> Result<Answer, ToolError> {
     let (timer, already_set) = arm(mode, false, args, call)?;
-    let waiting_on = timer.watched_that_rest(false);
+    let waiting_on = timer.watched_done(false);
     Ok(Answer {
         note: note(mode, &timer, call),
-        already_idle: timer.watched_that_rest(true),
+        already_idle: timer.watched_done(true),
         remaining_seconds: remaining_seconds(&timer, &call.host.timers.now()),
         timer_id: timer.id,
         owner_process_id: timer.owner,
@@ -87,44 +87,44 @@ pub(super) fn set(mode: Mode, args: Args, call: &Call) -> Result<Answer, ToolErr
 
 fn note(mode: Mode, timer: &Timer, call: &Call) -> String {
     let process = |id| call.host.panes.processes.get(&id);
-    let dark = timer.watched_in_the_dark().into_iter().filter_map(process);
-    // What agents do is seen as soon as they have started.
-    let dark: Vec<_> =
-        dark.filter(|dark| dark.kind != Kind::Agent).map(|dark| dark.id.to_string()).collect();
-    let note = match (mode, timer.watched_that_rest(false).is_empty()) {
+    let unknown = timer.watched_unknown().into_iter().filter_map(process);
+    // The state of an agent is known as soon as it has started.
+    let unknown = unknown.filter(|process| process.kind != Kind::Agent);
+    let unknown: Vec<_> = unknown.map(|process| process.id.to_string()).collect();
+    let note = match (mode, timer.watched_done(false).is_empty()) {
         (_, false) => END_YOUR_TURN,
         (Mode::All, true) => "all are idle: it fires at once; end your turn",
         (Mode::Any, true) => {
-            "all are idle already, and that does not count: it fires when one of them has worked \
-             again and rests"
+            "all are already idle, which does not count: it fires when one of them works again \
+             and then becomes idle"
         }
     };
     let limited: Vec<_> =
-        timer.watched_at_a_limit().iter().map(|id| at_a_limit(id, call)).collect();
+        timer.watched_limited().iter().map(|id| describe_limit(id, call)).collect();
     let note = match limited.is_empty() {
         true => note.to_owned(),
         false => format!("{}, and is not idle until then. {note}", limited.join(", ")),
     };
-    if dark.is_empty() {
+    if unknown.is_empty() {
         return note;
     }
     let when = match timer.has_max_wait() {
         true => "may fire only after max_wait_seconds",
         false => "may never fire; give max_wait_seconds",
     };
-    let dark = dark.join(", ");
+    let unknown = unknown.join(", ");
     format!(
-        "{note}. patterm cannot tell whether {dark} is working: unless that exits or waits for input, \
+        "{note}. patterm cannot tell whether {unknown} is working: unless it exits or waits for input, \
          this timer {when}"
     )
 }
 
-fn at_a_limit(id: &ProcessId, call: &Call) -> String {
+fn describe_limit(id: &ProcessId, call: &Call) -> String {
     let until = call.host.agents.activities.get(id).activity.limited_until;
     format!("{id} {}", limited(until.as_deref()))
 }
 
-/// The processes to watch, each once, by id and name.
+/// The processes to watch, without duplicates, by id and name.
 fn watched(
     given: &[String],
     owner: &ProcessId,
@@ -143,8 +143,8 @@ fn watched(
         let process = find(call, id)?;
         if process.id == *owner {
             let why = format_args!(
-                "has {owner}, which gets the text: it would be woken by the end of its own turn; \
-                 watch others, or use timer_set"
+                "contains {owner}, which gets the text and would be woken by the end of its own turn; \
+                 watch other processes, or use timer_set"
             );
             return Err(ToolError::invalid("watched", why));
         }

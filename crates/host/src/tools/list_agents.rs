@@ -1,4 +1,4 @@
-//! `list_agents`: the presets that `spawn_agent` takes.
+//! `list_agents`: the presets for `spawn_agent`.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use patterm_agents::presets::{Known, Origin, find_program};
 
 pub(super) struct ListAgents;
 
-/// Nothing is asked.
+/// No arguments.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {}
 
@@ -19,38 +19,38 @@ pub(super) struct Args {}
 pub(super) struct Answer {
     /// The presets, by name.
     agents: Vec<AgentAnswer>,
-    /// What is wrong with the user's settings.
+    /// The error in the user's settings, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct AgentAnswer {
-    /// What spawn_agent takes.
+    /// The name for spawn_agent.
     agent: String,
-    /// What people call it.
+    /// Its title.
     title: String,
     /// Whether it can be started.
     found: bool,
-    /// Where its program is.
+    /// The path of its program.
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<PathBuf>,
     /// Why it cannot be started.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
-    /// `built in`, or the file it comes from: the user's settings, or the project file.
+    /// `built in`, or the file that defines it: the user's settings or the project file.
     origin: String,
-    /// Whether an ended one can be started again where it was.
+    /// Whether an ended one can resume its conversation.
     resumes: bool,
 }
 
 impl Tool for ListAgents {
     const NAME: &'static str = "list_agents";
     const TITLE: &'static str = "Agents that can be started";
-    const DESCRIPTION: &'static str = "Lists the agent presets that spawn_agent takes, and why \
-        one cannot be started.";
-    const HELP: &'static str = "Presets are changed and added in the user's settings and in \
-        patterm.toml, under [agents.NAME].";
+    const DESCRIPTION: &'static str = "Lists the agent presets for spawn_agent, with the reason for any \
+        that cannot be started.";
+    const HELP: &'static str = "Change and add presets in the user's settings and in patterm.toml, \
+        under [agents.NAME].";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading =
         Loading::OnSearch("which coding agents (claude, codex, gemini) can be started");
@@ -59,7 +59,8 @@ impl Tool for ListAgents {
 
     async fn call(_args: Args, call: Call) -> Result<Answer, ToolError> {
         let catalogue = call.host.agents.presets.catalogue();
-        let path = call.host.panes.environment.get("PATH").cloned().unwrap_or_default();
+        let around = call.environment();
+        let path = around.get("PATH").unwrap_or_default();
         let describe = |(agent, known): (String, Known)| {
             let origin = match &known.origin {
                 Origin::BuiltIn => "built in".to_owned(),
@@ -68,7 +69,7 @@ impl Tool for ListAgents {
             let root = call.host.project.root();
             let (title, resumes, place) = match known.preset {
                 Ok(preset) => {
-                    let place = find_program(&preset.program, &path, root);
+                    let place = find_program(&preset.program, path, root);
                     (preset.title, preset.resume.is_some(), place)
                 }
                 Err(fault) => (agent.clone(), false, Err(fault)),

@@ -18,7 +18,7 @@ pub(super) struct Args {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// The processes, oldest first; `parent_id` makes a tree of them.
+    /// The processes, oldest first; `parent_id` makes them a tree.
     processes: Vec<Summary>,
 }
 
@@ -27,9 +27,9 @@ impl Tool for ListProcesses {
     const TITLE: &'static str = "List processes";
     const DESCRIPTION: &'static str = "Lists agents, commands and terminals with id, name, kind, \
         parent, status, activity, exit and ports. Ended ones stay until closed.";
-    const HELP: &'static str = "parent_id says who started a process; one without it is at the \
-        top. `activity` is working, idle, blocked (it waits for a person), limited (its usage is used up) or unknown, with the \
-        reason.";
+    const HELP: &'static str = "parent_id is the process that started it; top-level processes have \
+        none. `activity` is working, idle, blocked (waiting for a person), limited (at a usage limit) or \
+        unknown, with the reason.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::Always;
     type Args = Args;

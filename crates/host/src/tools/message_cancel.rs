@@ -1,4 +1,4 @@
-//! `message_cancel`: withdraws or replaces a message that still waits.
+//! `message_cancel`: withdraws or replaces a queued message.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,18 +17,17 @@ pub(super) struct MessageCancel;
 pub(super) struct Args {
     /// From send_message.
     message_id: MessageId,
-    /// A text to deliver in its place.
+    /// A text to deliver instead.
     replacement: Option<String>,
 }
 
 impl Tool for MessageCancel {
     const NAME: &'static str = "message_cancel";
     const TITLE: &'static str = "Withdraw a message";
-    const DESCRIPTION: &'static str = "Withdraws a message of yours that is still queued, or \
-        replaces its text.";
-    const HELP: &'static str = "Only the sender can do this, and only as long as nothing of the \
-        message was written. What is being delivered or was delivered cannot be taken back: send \
-        another message instead. A replacement keeps the place in the queue.";
+    const DESCRIPTION: &'static str = "Withdraws a queued message of yours, or replaces its text.";
+    const HELP: &'static str = "Only the sender can do this, and only before patterm has typed any \
+        of it. A message that is being delivered, or has been, cannot be withdrawn: send another \
+        message instead. A replacement keeps its place in the queue.";
     const EFFECT: Effect = Effect::Destroys;
     const LOADING: Loading = Loading::OnSearch("cancel or replace a queued message");
     type Args = Args;
@@ -39,7 +38,7 @@ impl Tool for MessageCancel {
         let known = message(deliveries, args.message_id.number()?)?;
         if !is_sender(&known, &call) {
             let message =
-                format!("message {} is not yours; only its sender withdraws it", known.id);
+                format!("message {} is not yours; only its sender may withdraw it", known.id);
             return Err(ToolError::new(ErrorKind::NotOwner, message));
         }
         let changed = match &args.replacement {
@@ -62,23 +61,23 @@ impl Tool for MessageCancel {
             );
             return Err(ToolError::new(ErrorKind::Conflict, message));
         };
-        // Its receiver may be at rest with nothing to wait for now.
+        // The recipient may be idle with nothing else to wait for: wake its worker.
         call.host.agents.activities.signals(&changed.to).notify();
         Ok(MessageAnswer::from(message(deliveries, changed.id)?))
     }
 }
 
-/// Whether the caller sent it. A person may withdraw everything that waits.
+/// Whether the caller sent it. A person may withdraw every queued message.
 fn is_sender(known: &Delivery, call: &Call) -> bool {
     match &known.source {
         _ if call.caller == Caller::Person => true,
-        Source::Message { from: Some(from), .. } | Source::FirstPrompt { from: Some(from) } => {
+        Source::Message { from: Some(from), .. } | Source::FirstPrompt { from: Some(from), .. } => {
             call.caller.process() == Some(from)
         }
         Source::Message { from: None, tag: sent } => {
             matches!(call.caller, Caller::External | Caller::Token(_))
                 && *sent == outside_tag(&call.caller)
         }
-        Source::FirstPrompt { from: None } | Source::Timer { .. } => false,
+        Source::FirstPrompt { from: None, .. } | Source::Timer { .. } => false,
     }
 }

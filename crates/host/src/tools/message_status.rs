@@ -1,4 +1,4 @@
-//! `message_status`: what became of a message.
+//! `message_status`: the receipt of a message.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,11 +18,11 @@ pub(super) struct Args {
 impl Tool for MessageStatus {
     const NAME: &'static str = "message_status";
     const TITLE: &'static str = "Receipt of a message";
-    const DESCRIPTION: &'static str = "The receipt of a message as it is now: delivered, queued or \
-        stalled, and how that is known.";
-    const HELP: &'static str = "A receipt changes: what was queued is delivered later, and what was \
-        stalled becomes delivered when there is evidence that the agent took it. The last 200 \
-        messages are known.";
+    const DESCRIPTION: &'static str = "The current receipt of a message: delivered, queued or \
+        stalled, with the evidence.";
+    const HELP: &'static str = "A receipt can change: a queued message is delivered later, and a \
+        stalled one becomes delivered when there is evidence that the agent accepted it. Receipts of \
+        the last 200 messages are kept.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::OnSearch("was my message delivered, read its receipt again");
     type Args = Args;

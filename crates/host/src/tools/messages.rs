@@ -1,4 +1,4 @@
-//! The log of messages, as `get_project_status` shows it.
+//! The log of messages in `get_project_status`.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -7,31 +7,31 @@ use super::error::{ErrorKind, ToolError};
 use patterm_agents::delivery::{Deliveries, Delivery, Receipt, Source};
 use patterm_panes::process::ProcessId;
 
-/// How many of the last are shown; all that are still on their way are.
+/// How many of the last messages are shown; pending ones are always shown.
 const SHOWN: usize = 20;
 
-/// A text that was put, or is to be put, into a process.
+/// A text that was, or will be, delivered to a process.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct MessageAnswer {
     /// Its number.
     message_id: u64,
     /// `message`, `first_prompt` or `timer`.
     kind: &'static str,
-    /// Whose it is: a process id, a tag like `human`, or a timer's id.
+    /// The sender: a process id, a tag like `human`, or a timer's id.
     from: String,
-    /// Whom it is for.
+    /// The receiver.
     to: ProcessId,
     /// When it was sent, in milliseconds since 1970.
     at: u64,
-    /// How long it is.
+    /// Its length.
     bytes: usize,
-    /// How it begins.
+    /// Its beginning.
     excerpt: String,
-    /// What became of it.
+    /// Its receipt.
     receipt: Receipt,
 }
 
-/// The number of a message as it came: callers write it as a number or as a string.
+/// The number of a message as callers write it: a number or a string.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum MessageId {
@@ -45,7 +45,7 @@ impl MessageId {
             Self::Number(number) => Ok(*number),
             Self::Text(text) => text.parse().map_err(|_| {
                 let text: String = text.chars().take(40).collect();
-                ToolError::invalid("message_id", format_args!("is {text:?}, which is no number"))
+                ToolError::invalid("message_id", format_args!("is {text:?}, which is not a number"))
             }),
         }
     }
@@ -65,10 +65,12 @@ impl JsonSchema for MessageId {
     }
 }
 
-/// One message that is still known.
+/// Finds a message that is still known.
 pub(super) fn message(deliveries: &Deliveries, id: u64) -> Result<Delivery, ToolError> {
     deliveries.get(id).ok_or_else(|| {
-        let message = format!("no message {id} is known; get_project_status lists the last ones");
+        let message = format!(
+            "there is no message {id}, or it is too old; get_project_status lists the last ones"
+        );
         ToolError::new(ErrorKind::NotFound, message)
     })
 }
@@ -78,7 +80,7 @@ pub(super) fn last(deliveries: &Deliveries) -> Vec<MessageAnswer> {
     last_messages(deliveries).into_iter().map(MessageAnswer::from).collect()
 }
 
-/// The same as they are kept.
+/// The same, as deliveries.
 pub(crate) fn last_messages(deliveries: &Deliveries) -> Vec<Delivery> {
     let mut all: Vec<_> = deliveries.all();
     let surplus = all.len().saturating_sub(SHOWN);
@@ -92,12 +94,13 @@ pub(crate) fn last_messages(deliveries: &Deliveries) -> Vec<Delivery> {
     all
 }
 
-/// What kind of text it is, and whose.
+/// The kind of a text, and its sender.
 pub(crate) fn message_source(source: Source) -> (&'static str, String) {
     let outside = || "external".to_owned();
     match source {
-        Source::FirstPrompt { from } => {
-            ("first_prompt", from.map_or_else(outside, |from| from.to_string()))
+        Source::FirstPrompt { from, tag } => {
+            let from = from.map(|from| from.to_string());
+            ("first_prompt", from.or(tag).unwrap_or_else(outside))
         }
         Source::Message { from: Some(from), .. } => ("message", from.to_string()),
         Source::Message { from: None, tag } => ("message", tag),

@@ -1,11 +1,11 @@
-//! The tools: one file each, with its arguments, its answer, its words and its test. They are
-//! listed once, in [`Registry::standard`].
+//! The tools: one file each, with its arguments, its answer, its texts and tests of its own logic. Tests that call
+//! it are in `tests/it`. [`Registry::standard`] lists the tools; the files that it does not name are helpers.
 
 mod close_process;
 /// The example in CONTRIBUTING.md, compiled with the tests.
 #[cfg(test)]
 #[path = "../../../../docs/examples/count_lines.rs"]
-mod count_lines;
+mod contributing_example;
 mod error;
 mod error_kinds;
 mod get_process_output;
@@ -21,6 +21,7 @@ mod message_cancel;
 mod message_status;
 mod messages;
 mod named;
+mod next_run;
 mod paging;
 mod pattern;
 mod process;
@@ -67,6 +68,7 @@ mod whoami;
 pub use error::{ErrorKind, ToolError};
 pub(crate) use messages::{last_messages, message_source};
 pub(crate) use named::named;
+pub use pattern::check_pattern;
 pub(crate) use process::{is_owner, no_output, not_owner, output_problem};
 pub use progress::Progress;
 pub use registry::Registry;
@@ -118,5 +120,35 @@ impl Registry {
             .with::<scratchpad_write::ScratchpadWrite>()
             .with::<scratchpad_append::ScratchpadAppend>()
             .with::<scratchpad_delete::ScratchpadDelete>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use patterm_keeper::log::Log;
+    use patterm_panes::Offset;
+    use patterm_panes::data_plane::ProcessRun;
+    use patterm_panes::process::{ProcessId, RunNumber};
+    use patterm_screen::{Screen, Size};
+
+    use super::contributing_example;
+
+    #[test]
+    fn the_example_tool_counts_blank_wrapped_and_very_long_lines_once() {
+        let lines = |text: &str| {
+            let dir = tempfile::tempdir().unwrap();
+            let log = Log::open(dir.path(), 1 << 20).unwrap();
+            let mut screen = Screen::new(Size::DEFAULT);
+            screen.feed(text.as_bytes());
+            let (id, number) = (ProcessId::new(1), RunNumber::FIRST);
+            let run = ProcessRun::new(id, number, None, log.reader(), screen, Offset::START);
+            contributing_example::count(&run)
+        };
+        assert_eq!(lines(""), 0);
+        assert_eq!(lines("one\r\n\r\nthree"), 3);
+        assert_eq!(lines(&"scrolled away\r\n".repeat(500)), 500);
+        for length in [100, 400_000] {
+            assert_eq!(lines(&format!("{}\r\nend\r\n", "x".repeat(length))), 2, "{length}");
+        }
     }
 }

@@ -1,10 +1,10 @@
-//! The names of tools as an agent's model knows them: its CLI puts something before each, and may have
-//! tools of its own with the same names behind that.
+//! The names of tools as an agent's model knows them: its CLI adds a prefix, and may have its
+//! own tools with the same names.
 
 use super::registry::Registry;
 
-/// A text in which patterm's tools have the names that a CLI gives them. `form` has `{{tool}}` in it.
-/// Names of one word only, which may be words, are taken for names where they stand in backticks.
+/// Replaces the names of patterm's tools in a text with those of a CLI. `form` contains
+/// `{{tool}}`. Names that are ordinary words are only replaced in backticks.
 pub(crate) fn named(text: &str, form: &str, tools: &Registry) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut out = String::with_capacity(text.len());
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_have_the_names_that_the_cli_gives_them_and_other_words_stay() {
+    fn tools_get_the_names_of_the_cli_and_other_words_are_unchanged() {
         let tools = Registry::standard();
         let check = |text: &str, wanted: &str| {
             assert_eq!(named(text, "mcp__patterm__{{tool}}", &tools), wanted);

@@ -4,7 +4,7 @@ use patterm_keeper::log::{LogBytes, Reader};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Where a part is taken from.
+/// Which end of the output a part is taken from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Order {
@@ -18,27 +18,27 @@ pub(super) enum Order {
 /// Bytes of the output between two offsets.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Where the bytes begin.
+    /// The offset of the first byte.
     pub(super) offset: u64,
     pub(super) bytes: Vec<u8>,
-    /// Bytes that were asked for and are gone for good.
+    /// Requested bytes that no longer exist.
     pub(super) dropped: u64,
-    /// The offset asked for lies beyond the end, which is where this part is.
+    /// Whether the requested offset is beyond the end, so that this part is at the end.
     pub(super) clamped: bool,
-    /// There is more in that direction.
+    /// Whether there is more in that direction.
     pub(super) more: bool,
-    /// What follows the last byte is gone.
+    /// Whether the bytes after the last one are lost.
     pub(super) ends_at_gap: bool,
 }
 
-/// What part of an output is asked for.
+/// A request for a part of an output.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
-    /// From here on.
+    /// The first offset.
     pub(super) since: u64,
-    /// Up to here; up to the end where it is absent.
+    /// The end offset; by default, the end of the output.
     pub(super) until: Option<u64>,
-    /// So many bytes at the most.
+    /// The maximum number of bytes.
     pub(super) most: u64,
     pub(super) order: Order,
 }
@@ -49,7 +49,7 @@ impl Wanted {
         Self { since, until: None, most, order: Order::First }
     }
 
-    /// Takes it out of a log.
+    /// Copies it from a log.
     pub(super) fn take(self, log: &Reader) -> Part {
         let end = log.end();
         let until = self.until.map_or(end, |until| until.min(end));
@@ -64,7 +64,8 @@ impl Wanted {
         };
         let ends_at_gap = copied.ends_at_gap;
         let (mut offset, mut bytes) = (copied.offset, copied.bytes);
-        // The log may have lost its beginning meanwhile, and then goes on behind the limit.
+        // The log may have lost its beginning in the meantime; then the copy starts
+        // later and may exceed the limit.
         let surplus = (offset + bytes.len() as u64).saturating_sub(until.max(offset));
         bytes.truncate(bytes.len() - usize::try_from(surplus).unwrap_or(bytes.len()));
         let more = match self.order {
@@ -83,14 +84,13 @@ impl Wanted {
         Part { offset, bytes, dropped, clamped, more, ends_at_gap }
     }
 
-    /// The newest bytes between two offsets, as far back as none is missing, and the offset from which
-    /// on they were looked for.
+    /// The newest contiguous bytes between two offsets, and the offset at which the search began.
     fn newest(self, log: &Reader, since: u64, until: u64) -> (u64, LogBytes) {
         let last = log.end_before(until).max(since);
         let begin = since.max(last.saturating_sub(self.most)).max(log.start().min(last));
         let copy = |from: u64| log.copy(from, usize::try_from(last - from).unwrap_or(usize::MAX));
         let mut copied = copy(begin);
-        // A copy ends where bytes are missing; what follows them is newer.
+        // A copy ends at a gap; the bytes after it are newer.
         while copied.ends_at_gap && copied.end() < last {
             let next = copy(copied.end());
             if next.bytes.is_empty() || next.offset >= last {
@@ -103,8 +103,8 @@ impl Wanted {
     }
 }
 
-/// Where the first whole line begins, so that no part begins inside a character or a sequence; 0
-/// where there is none.
+/// The start of the first whole line, so that no part begins inside a character or a sequence;
+/// 0 if there is none.
 fn to_line_start(bytes: &[u8]) -> usize {
     let first = memchr::memchr(b'\n', bytes).map(|at| at + 1);
     first.filter(|at| *at < bytes.len()).unwrap_or(0)
@@ -133,17 +133,17 @@ mod tests {
     }
 
     #[test]
-    fn parts_from_the_end_have_everything_around_a_gap() {
+    fn parts_from_the_end_include_everything_around_a_gap() {
         let (dir, mut log) = log_of("one\ntwo\n");
         log.skip_to(500);
         print(&dir, &mut log, "three\nfour\n");
-        // More than all of it, less than the gap, and less than what follows it.
+        // More than everything, less than the gap, and less than the text after it.
         for most in [1_000, 100, 7] {
             let (mut parts, mut until) = (Vec::new(), None);
             loop {
                 let wanted = Wanted { since: 0, until, most, order: Order::Last };
                 let part = wanted.take(&log.reader());
-                assert!(!part.bytes.is_empty(), "it goes on: {part:?} after {parts:?}");
+                assert!(!part.bytes.is_empty(), "no progress: {part:?} after {parts:?}");
                 until = Some(part.offset);
                 let before_the_gap = part.offset + part.bytes.len() as u64 == 8;
                 assert_eq!(part.ends_at_gap, before_the_gap);
@@ -154,7 +154,7 @@ mod tests {
             }
             assert_eq!(parts.last().unwrap().0 + parts.last().unwrap().1.len() as u64, 511);
             let whole: String = parts.iter().map(|(_, text)| &**text).collect();
-            assert_eq!(whole, "one\ntwo\nthree\nfour\n", "{most} at the most");
+            assert_eq!(whole, "one\ntwo\nthree\nfour\n", "at most {most}");
         }
     }
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_from_the_end_join_to_the_whole() {
+    fn parts_from_the_end_add_up_to_the_whole() {
         let text: String = (1..=500).map(|n| format!("line {n}\n")).collect();
         let (_dir, log) = log_of(&text);
         let mut whole = String::new();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_from_the_beginning_join_to_the_whole() {
+    fn parts_from_the_beginning_add_up_to_the_whole() {
         let text = "0123456789".repeat(10);
         let (_dir, log) = log_of(&text);
         let (mut whole, mut since) = (Vec::new(), 0);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_beyond_the_end_is_the_end_and_that_is_said() {
+    fn an_offset_beyond_the_end_is_clamped_and_reported() {
         let (_dir, log) = log_of("abc");
         let part = Wanted::from(1_000, 10).take(&log.reader());
         assert_eq!((part.offset, part.bytes.len(), part.clamped, part.more), (3, 0, true, false));

@@ -1,14 +1,15 @@
-//! Patterns as callers give them: linear in time, bounded in size, with the place of an error.
+//! Regular expressions from callers: linear in time, limited in size, with the position of an
+//! error.
 
 use regex::RegexBuilder;
 use regex_syntax::hir::{Hir, HirKind};
 
 use super::error::ToolError;
 
-/// The longest pattern: longer ones are a mistake, or an attack.
+/// The longest pattern: a longer one is a mistake or an attack.
 const PATTERN_BYTES: usize = 4 << 10;
 
-/// Memory that a compiled pattern may take.
+/// The memory limit of a compiled pattern.
 const COMPILED_BYTES: usize = 4 << 20;
 
 /// Compiles a pattern for text.
@@ -18,8 +19,13 @@ pub(super) fn compile(pattern: &str) -> Result<regex::Regex, ToolError> {
     built.map_err(|e| refused(&e))
 }
 
-/// Compiles a pattern for bytes, in which `^` and `$` stand for the ends of lines, also of those that end
-/// with `\r\n`.
+/// Checks a pattern on a command line before it is sent to a server; the error says why it cannot be used.
+pub fn check_pattern(pattern: &str) -> Result<(), String> {
+    let checked = check_one_line(pattern).and_then(|()| compile(pattern).map(drop));
+    checked.map_err(|error| error.message.trim_start_matches("`pattern` ").to_owned())
+}
+
+/// Compiles a pattern for bytes, in which `^` and `$` match at line ends, including `\r\n`.
 pub(super) fn compile_bytes(pattern: &str) -> Result<regex::bytes::Regex, ToolError> {
     check_length(pattern)?;
     let mut builder = regex::bytes::RegexBuilder::new(pattern);
@@ -27,19 +33,19 @@ pub(super) fn compile_bytes(pattern: &str) -> Result<regex::bytes::Regex, ToolEr
     built.map_err(|e| refused(&e))
 }
 
-/// Refuses a pattern that could only match across lines: lines are looked at one by one.
+/// Refuses a pattern that could only match across lines, because lines are matched one by one.
 pub(super) fn check_one_line(pattern: &str) -> Result<(), ToolError> {
     check_length(pattern)?;
-    // One that cannot be parsed is refused where it is compiled, with the place of the error.
+    // An invalid pattern is refused when it is compiled, with the position of the error.
     if !regex_syntax::parse(pattern).is_ok_and(|hir| requires_line_end(&hir)) {
         return Ok(());
     }
-    let why = "has a line end, and lines are looked at one by one, so it would never match; look for \
-        the line that comes last, or match one line after the other";
+    let why = "contains a line break, but lines are matched one by one, so it would never match; use \
+        a pattern for the last line, or match one line after the other";
     Err(ToolError::invalid("pattern", why))
 }
 
-/// Whether a line end is part of every match.
+/// Whether every match contains a line break.
 fn requires_line_end(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Literal(literal) => literal.0.contains(&b'\n'),
@@ -56,7 +62,7 @@ fn check_length(pattern: &str) -> Result<(), ToolError> {
     if pattern.len() <= PATTERN_BYTES {
         return Ok(());
     }
-    let why = format_args!("has {} bytes; at most {PATTERN_BYTES}", pattern.len());
+    let why = format_args!("has {} bytes; at most {PATTERN_BYTES} are allowed", pattern.len());
     Err(ToolError::invalid("pattern", why))
 }
 
@@ -69,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_shows_its_place_and_size_is_bounded() {
+    fn an_error_shows_its_position_and_the_size_is_limited() {
         let error = compile("a(b").unwrap_err();
         assert!(error.message.contains("a(b\n     ^"), "{}", error.message);
         assert!(compile(&"a".repeat(5_000)).is_err());
@@ -91,7 +97,11 @@ mod tests {
             "(?:a\\n|b\\n)c",
         ] {
             let error = check_one_line(pattern).unwrap_err();
-            assert!(error.message.contains("line that comes last"), "{pattern}: {}", error.message);
+            assert!(
+                error.message.contains("pattern for the last line"),
+                "{pattern}: {}",
+                error.message
+            );
         }
         for pattern in [
             "a.b",

@@ -1,11 +1,11 @@
-//! Telling a caller that its call goes on.
+//! Progress notifications for callers.
 
 use patterm_wire::reply;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-/// Reports progress to a caller that gave a token for it; otherwise it does nothing.
+/// Sends progress to a caller that gave a token for it; otherwise does nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
     to: Option<(Box<RawValue>, mpsc::Sender<Vec<u8>>)>,
@@ -26,12 +26,12 @@ impl Progress {
         Self { to: Some((token, notices)) }
     }
 
-    /// Whether anybody listens.
+    /// Whether the caller wants progress.
     pub fn is_wanted(&self) -> bool {
         self.to.is_some()
     }
 
-    /// Says how far the call is. It may be dropped where the caller does not keep up.
+    /// Reports the progress of the call. The report is dropped if the caller does not keep up.
     pub fn report(&self, progress: f64, total: Option<f64>, message: &str) {
         let Some((token, notices)) = &self.to else { return };
         let params = ProgressParams { progress_token: token, progress, total, message };

@@ -1,32 +1,32 @@
-//! Searching a log's bytes in place, at the speed of the regular expression engine.
+//! Searches a log's bytes in place, at the speed of the regular expression engine.
 
 use patterm_keeper::log::Reader;
 use regex::bytes::Regex;
 
 use super::search_output::{Hits, Match, Page};
 
-/// A line longer than this is shown cut.
+/// A longer line is truncated.
 const SHOWN_BYTES: usize = 4 << 10;
 
-/// What was found so far.
+/// The state of a search.
 struct Search<'a> {
     pattern: &'a Regex,
     context: usize,
     hits: Hits,
-    /// Lines before the piece being looked at.
+    /// Lines before the current piece.
     lines: u64,
 }
 
-/// Finds matching lines: those of a page, and how many there are.
+/// Finds matching lines: those of a page, and their total number.
 pub(super) fn search(log: &Reader, pattern: &Regex, page: Page, context: usize) -> Hits {
     let mut search = Search { pattern, context, hits: Hits::of(page), lines: 0 };
     let mut at = log.start();
-    // The end of a piece that is no whole line waits for the next.
+    // An incomplete line at the end of a piece is kept for the next one.
     let mut rest: Vec<u8> = Vec::new();
     log.visit(0, usize::MAX, |offset, piece| {
         if offset != at {
-            // What was between is gone: a line that was begun before does not go on here.
-            search.look_at(&rest, at - rest.len() as u64);
+            // There is a gap: an incomplete line before it does not continue here.
+            search.search_lines(&rest, at - rest.len() as u64);
             rest.clear();
             at = offset;
         }
@@ -40,21 +40,21 @@ pub(super) fn search(log: &Reader, pattern: &Regex, page: Page, context: usize) 
         let whole = memchr::memrchr(b'\n', body).map_or(0, |last| last + 1);
         rest.extend_from_slice(head);
         let body_begin = begin + rest.len() as u64;
-        search.look_at(&rest, begin);
-        search.look_at(&body[..whole], body_begin);
+        search.search_lines(&rest, begin);
+        search.search_lines(&body[..whole], body_begin);
         rest.clear();
         rest.extend_from_slice(&body[whole..]);
         true
     });
     log.release(log.start(), at);
     let begin = at - rest.len() as u64;
-    search.look_at(&rest, begin);
+    search.search_lines(&rest, begin);
     search.hits
 }
 
 impl Search<'_> {
-    /// Looks at whole lines, the first of which begins at `begin`.
-    fn look_at(&mut self, text: &[u8], begin: u64) {
+    /// Searches whole lines, the first of which begins at `begin`.
+    fn search_lines(&mut self, text: &[u8], begin: u64) {
         let (mut from, mut counted) = (0, 0);
         while from < text.len() {
             let Some(found) = self.pattern.find_at(text, from) else { break };
@@ -64,7 +64,8 @@ impl Search<'_> {
                 break;
             }
             from = end + 1;
-            // What matches line ends too may begin in the line before, which alone does not match.
+            // If the pattern also matches line ends, a match may begin in the line
+            // before, which does not match by itself.
             if !self.pattern.is_match(&text[start..end]) {
                 continue;
             }
@@ -81,7 +82,7 @@ impl Search<'_> {
     }
 }
 
-/// A line with some before and after it.
+/// A line with the lines around it.
 fn around(text: &[u8], mut start: usize, mut end: usize, context: usize) -> &[u8] {
     for _ in 0..context {
         if start > 0 {
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_that_matches_line_ends_too_finds_the_lines_that_match_by_themselves() {
+    fn a_pattern_that_matches_line_ends_finds_only_lines_that_match_by_themselves() {
         let dir = tempfile::tempdir().unwrap();
         let mut log = Log::open(dir.path(), 64 << 20).unwrap();
         let source = dir.path().join("source");

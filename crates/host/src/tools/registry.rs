@@ -1,4 +1,4 @@
-//! The tools by name: their descriptors for clients, their help, and how they are called.
+//! The tools by name: their descriptors for clients, their help, and their calls.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,7 +18,7 @@ struct Entry {
     descriptor: Descriptor,
     title: &'static str,
     help: &'static str,
-    /// The schema of its answer, with the descriptions that the descriptor leaves out.
+    /// The schema of its answer, with the descriptions that the descriptor omits.
     answer: Map<String, Value>,
     call: fn(Map<String, Value>, Call) -> Answer,
 }
@@ -31,7 +31,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The same tools and one more.
+    /// Adds a tool.
     #[must_use]
     pub fn with<T: Tool>(self) -> Self {
         self.with_name::<T>(T::NAME)
@@ -59,27 +59,33 @@ impl Registry {
         self
     }
 
-    /// What clients are told of every tool, in the order they are listed.
+    /// The descriptors of all tools, in their order.
     pub fn descriptors(&self) -> Vec<Descriptor> {
         self.entries.iter().map(|entry| entry.descriptor.clone()).collect()
     }
 
-    /// Their names with a title each, for people.
+    /// The names and titles of all tools, for people.
     pub fn titles(&self) -> impl Iterator<Item = (&str, &'static str)> {
         self.entries.iter().map(|entry| (&*entry.descriptor.name, entry.title))
     }
 
-    /// Their names.
+    /// The names of all tools.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| &*entry.descriptor.name)
     }
 
-    /// Whether there is a tool of this name.
+    /// Whether there is a tool of this name that only reads.
+    pub fn only_reads(&self, name: &str) -> bool {
+        let annotations = |entry: &Entry| entry.descriptor.annotations.as_ref()?.read_only_hint;
+        self.entry(name).and_then(annotations) == Some(true)
+    }
+
+    /// Whether there is a tool with this name.
     pub fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
-    /// What a tool says of itself, at length.
+    /// The full help of a tool.
     pub fn help(&self, name: &str) -> Option<String> {
         let entry = self.entry(name)?;
         let description = entry.descriptor.description.as_deref().unwrap_or_default();
@@ -94,7 +100,7 @@ impl Registry {
         self.entry(name).map(|entry| &entry.answer)
     }
 
-    /// Calls a tool with arguments as they came; `None` if there is no such tool.
+    /// Calls a tool with unchecked arguments; `None` if there is no such tool.
     pub fn call(&self, name: &str, arguments: Map<String, Value>, call: Call) -> Option<Answer> {
         let entry = self.entry(name)?;
         Some(match schema::check(&entry.descriptor.input_schema, arguments) {
@@ -119,20 +125,22 @@ fn call<T: Tool>(arguments: Map<String, Value>, call: Call) -> Answer {
         let args = serde_json::from_value(Value::Object(arguments))
             .map_err(|e| ToolError::new(ErrorKind::InvalidArgument, e.to_string()))?;
         let answer = T::call(args, call).await?;
-        serde_json::to_value(answer)
-            .map_err(|e| ToolError::new(ErrorKind::Internal, format!("the answer is no JSON: {e}")))
+        serde_json::to_value(answer).map_err(|e| {
+            ToolError::new(ErrorKind::Internal, format!("failed to serialize the answer: {e}"))
+        })
     })
 }
 
 fn annotations(effect: Effect) -> ToolAnnotations {
     let reads = effect == Effect::Reads;
-    // The others mean nothing for a tool that only reads, and none is idempotent by default.
+    // The other annotations mean nothing for a tool that only reads, and no tool is
+    // idempotent by default.
     let destroys = (!reads).then_some(effect == Effect::Destroys);
     let idempotent = (effect == Effect::Sets).then_some(true);
     ToolAnnotations::from_raw(None, Some(reads), destroys, idempotent, None)
 }
 
-/// What tells a client whether to defer a tool.
+/// Tells a client whether to defer a tool.
 fn meta(loading: Loading) -> MetaObject {
     let (key, value) = match loading {
         Loading::Always => ("anthropic/alwaysLoad", true.into()),
@@ -148,7 +156,7 @@ fn describe_arguments(schema: &Map<String, Value>) -> String {
     }
 }
 
-/// The members of an object, a line each.
+/// The members of an object, one line each.
 fn describe(schema: &Map<String, Value>) -> String {
     let members = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     let lines: Vec<_> = members
@@ -164,10 +172,11 @@ fn describe(schema: &Map<String, Value>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::contributing_example::CountLines;
     use super::*;
 
-    /// What the list of our own tools may have: every client reads it at its start, and most give
-    /// the descriptions and arguments to their model with every turn.
+    /// The size limit for the list of our own tools: every client reads it when it starts, and most
+    /// give the descriptions and arguments to their model in every turn.
     const LIST_BYTES: usize = 30_000;
 
     #[test]
@@ -185,30 +194,40 @@ mod tests {
         });
         let total = bytes(&list);
         println!("tools/list: {} tools, {total} bytes; {}", tools.len(), parts.join(", "));
-        assert!(total <= LIST_BYTES, "{total} bytes");
+        let mut sizes: Vec<_> =
+            list.as_array().unwrap().iter().map(|tool| (bytes(tool), &tool["name"])).collect();
+        sizes.sort_unstable_by_key(|(size, _)| std::cmp::Reverse(*size));
+        assert!(
+            total <= LIST_BYTES,
+            "the list of tools has {total} bytes, more than {LIST_BYTES}. Make room: shorten descriptions, and \
+             comments on arguments and answers, of this or other tools; HELP is not in the list. The largest are {:?}",
+            &sizes[..5]
+        );
     }
 
     #[test]
     fn every_tool_keeps_the_form_clients_rely_on() {
-        let tools = Registry::standard().with::<super::super::count_lines::CountLines>();
+        let tools = Registry::standard().with_name::<CountLines>("contributing_example");
         for tool in tools.descriptors() {
             let input = &tool.input_schema;
             assert_eq!(input["type"], "object", "{}", tool.name);
             assert!(input["properties"].is_object(), "{}", tool.name);
             assert_eq!(input["additionalProperties"], true, "{}", tool.name);
             for (field, property) in input["properties"].as_object().unwrap() {
-                assert!(property.get("description").is_some(), "{}.{field}", tool.name);
+                let described = property.get("description").is_some();
+                assert!(described, "{}: a comment on `{field}` is missing", tool.name);
             }
             assert_eq!(tool.output_schema.as_ref().unwrap()["type"], "object", "{}", tool.name);
             assert!(tool.annotations.as_ref().unwrap().read_only_hint.is_some(), "{}", tool.name);
-            assert!(tool.description.as_ref().is_some_and(|d| d.len() > 40), "{}", tool.name);
+            let description = tool.description.as_ref();
+            assert!(description.is_some_and(|d| d.len() > 40), "{}: too short", tool.name);
             assert!(tools.help(&tool.name).is_some());
         }
-        assert_eq!(tools.by_name.len(), tools.entries.len(), "no name stands twice");
+        assert_eq!(tools.by_name.len(), tools.entries.len(), "names are unique");
     }
 
     #[test]
-    fn what_agents_need_in_every_turn_is_loaded_always_and_the_rest_is_found_by_a_hint() {
+    fn essential_tools_are_always_loaded_and_the_others_have_a_search_hint() {
         let tools = Registry::standard().descriptors();
         let meta = |tool: &Descriptor, key: &str| tool.meta.as_ref().unwrap().0.get(key).cloned();
         let is_loaded = |tool: &&Descriptor| meta(tool, "anthropic/alwaysLoad").is_some();

@@ -1,4 +1,4 @@
-//! `rename_process`: gives a process another label.
+//! `rename_process`: changes the name of a process.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,17 +19,17 @@ pub(super) struct Args {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// The label it has now.
+    /// Its new name.
     name: String,
 }
 
 impl Tool for RenameProcess {
     const NAME: &'static str = "rename_process";
     const TITLE: &'static str = "Rename a process";
-    const DESCRIPTION: &'static str = "Gives a process another name. A name already taken gets a \
-        number.";
-    const HELP: &'static str = "Ids never change; use them, not labels, in calls. Names in \
-        [servers.*.agents] are a person's to give.";
+    const DESCRIPTION: &'static str = "Changes the name of a process. If the name is taken, a \
+        number is added.";
+    const HELP: &'static str = "Ids never change; use them in calls instead of names. Only a \
+        person may assign the names in [servers.*.agents].";
     const EFFECT: Effect = Effect::Sets;
     const LOADING: Loading = Loading::OnSearch("rename a process");
     type Args = Args;

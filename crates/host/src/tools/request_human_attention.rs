@@ -1,4 +1,4 @@
-//! `request_human_attention`: calls for a person.
+//! `request_human_attention`: asks a person to look at a process.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,6 @@ use super::error::ToolError;
 use super::process::find;
 use super::tool::{Call, Effect, Loading, Tool};
 use patterm_panes::process::Attention;
-use patterm_store::clock::now_ms;
 
 pub(super) struct RequestHumanAttention;
 
@@ -24,27 +23,26 @@ pub(super) struct Args {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// The mark is set.
+    /// The request is set.
     ok: bool,
     /// Whether a person has patterm's screen open now.
     watched: bool,
-    /// What to know where nobody has.
+    /// A note if nobody is watching.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
 }
 
-/// What a caller is told whose mark nobody sees now.
-const NOBODY: &str = "nobody has patterm's screen open now; the mark stays until a person comes, so \
-    do not wait for an answer soon";
+/// The note for a caller whose request nobody sees now.
+const NOBODY: &str = "nobody has patterm's screen open now; the request stays until a person handles \
+    it, so do not expect an answer soon";
 
 impl Tool for RequestHumanAttention {
     const NAME: &'static str = "request_human_attention";
     const TITLE: &'static str = "Call for a person";
     const DESCRIPTION: &'static str = "Asks a person to look at a process, with your reason: a \
-        decision, login or permission that is not yours to give. Does not wait for them.";
-    const HELP: &'static str = "A second call replaces the first reason. The mark goes when the \
-        person goes there or types into it. The answer says whether anybody is watching; a mark \
-        that nobody sees yet stays.";
+        decision, login or permission that only a person can give. Does not wait for an answer.";
+    const HELP: &'static str = "A second call replaces the first reason. The request stays until a \
+        person types there, answers or dismisses it. The answer says whether anybody is watching.";
     const EFFECT: Effect = Effect::Sets;
     const LOADING: Loading = Loading::Always;
     type Args = Args;
@@ -63,7 +61,8 @@ impl Tool for RequestHumanAttention {
             return Err(ToolError::invalid("reason", why));
         }
         let by = call.caller.process().map_or_else(|| "external".into(), ToString::to_string);
-        let attention = Attention { reason: reason.to_owned(), by, at: now_ms() };
+        let at = call.host.panes.clock().wall_ms();
+        let attention = Attention { reason: reason.to_owned(), by, at };
         call.host.panes.update(&process.id, |process| process.attention = Some(attention))?;
         let watched = call.host.selections.has_followers();
         Ok(Answer { ok: true, watched, note: (!watched).then_some(NOBODY) })

@@ -1,5 +1,5 @@
-//! Schemas of arguments and answers, and the check of what came against them, so that a wrong
-//! argument is named together with what it takes.
+//! Schemas of arguments and answers, and validation of arguments, with errors that name the
+//! argument and what it takes.
 
 use schemars::JsonSchema;
 use schemars::generate::{Contract, SchemaSettings};
@@ -9,26 +9,26 @@ use super::error::ToolError;
 
 type Object = Map<String, Value>;
 
-/// The schema of a tool's arguments. Unknown ones are allowed and ignored.
+/// The schema of a tool's arguments. Unknown arguments are allowed and ignored.
 pub(super) fn of_arguments<T: JsonSchema>() -> Object {
     let mut schema = of::<T>(Contract::Deserialize);
     schema.insert("additionalProperties".to_owned(), Value::Bool(true));
     schema
 }
 
-/// The schema of a tool's answer, with a description of each field: what `help` explains.
+/// The schema of a tool's answer, with a description of each field for `help`.
 pub(super) fn of_answer<T: JsonSchema>() -> Object {
-    // What is left out where it is empty is not required, in an answer.
+    // A field that is omitted when it is empty is not required.
     let mut schema = of::<T>(Contract::Serialize);
     schema.remove("additionalProperties");
     schema
 }
 
-/// The schema of an answer as clients are given it: the members that every answer has and their
-/// types, or all members where none is certain. Every client reads all of these schemas at its
-/// start, so they hold no more; `help` explains each member. A failure fits as well, since
-/// TypeScript clients check the structured content of failures against it, and throw the failure
-/// away where it does not fit.
+/// The schema of an answer as clients get it: the members that every answer has and their
+/// types, or all members if none is certain. Every client reads all of these schemas when it
+/// starts, so they contain no more; `help` explains each member. Failures also match it, because
+/// TypeScript clients validate the structured content of failures, and discard a failure that
+/// does not match.
 pub(super) fn listed_answer(answer: &Object) -> Object {
     let members = answer.get("properties").and_then(Value::as_object);
     let certain = |name: &String| is_required(answer, name);
@@ -39,7 +39,7 @@ pub(super) fn listed_answer(answer: &Object) -> Object {
     schema.into_iter().map(|(keyword, value)| (keyword.to_owned(), value)).collect()
 }
 
-/// A member's values, where they are few, or its type.
+/// The values of a member, if they are few, or its type.
 fn outline(member: &Value) -> Value {
     let keyword = |name: &'static str| member.get(name).map(|value| json!({ name: value }));
     keyword("enum").or_else(|| keyword("type")).unwrap_or(Value::Bool(true))
@@ -71,12 +71,12 @@ fn of<T: JsonSchema>(contract: Contract) -> Object {
     schema
 }
 
-/// Drops what clients stumble over: number formats that no standard knows, and `null` beside the
-/// type of a field that may simply be left out.
+/// Removes what confuses clients: non-standard number formats, and `null` in the type of an
+/// optional field.
 fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
-            // First, so that what it was a choice of is simplified as well.
+            // This comes first, so that the remaining choice is simplified too.
             if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
                 choices.retain(|choice| choice.get("type").is_none_or(|t| t != "null"));
                 if let [Value::Object(only)] = choices.as_mut_slice() {
@@ -109,14 +109,14 @@ fn simplify(schema: &mut Value) {
     }
 }
 
-/// The values of a choice between constants, each of which has words of its own.
+/// The values of a choice between constants, each of which has its own description.
 fn constants(choices: &Value) -> Option<Value> {
     let choices = choices.as_array()?;
     choices.iter().map(|choice| choice.get("const").cloned()).collect()
 }
 
-/// Checks arguments against their schema and brings them into the form the types read: a `null`
-/// for an optional one means that it is absent, and `3.0` is an integer.
+/// Validates and normalizes arguments: a `null` for an optional one means that it is absent,
+/// and `3.0` is an integer.
 pub(super) fn check(schema: &Object, mut arguments: Object) -> Result<Object, ToolError> {
     let required = |name: &str| is_required(schema, name);
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
@@ -195,7 +195,7 @@ fn check_value(name: &str, property: &Value, value: &mut Value) -> Result<(), To
     }
 }
 
-/// The types that a field takes.
+/// The types that a field accepts.
 fn kinds(property: &Value) -> Vec<&str> {
     match property.get("type") {
         Some(Value::String(kind)) => vec![kind],
@@ -226,7 +226,7 @@ fn wanted(property: &Value) -> String {
     let all: Vec<_> = kinds(property).into_iter().map(one).collect();
     let wanted = if all.is_empty() { "another value".to_owned() } else { all.join(" or ") };
     match property.get("minimum") {
-        Some(low) => format!("{wanted} from {low} up"),
+        Some(low) => format!("{wanted} of at least {low}"),
         None => wanted,
     }
 }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[derive(JsonSchema, Deserialize)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct Args {
         /// Which process.
         process_id: String,
@@ -261,7 +261,7 @@ mod tests {
         mode: Option<Mode>,
     }
 
-    /// A choice whose values have words of their own.
+    /// A choice whose values have their own descriptions.
     #[derive(JsonSchema, Deserialize)]
     #[serde(rename_all = "lowercase")]
     enum Kind {
@@ -272,13 +272,13 @@ mod tests {
     }
 
     #[derive(JsonSchema, Deserialize)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct Chosen {
         kind: Option<Kind>,
     }
 
     #[test]
-    fn a_choice_that_may_be_left_out_is_checked_by_its_name() {
+    fn an_optional_choice_is_validated() {
         let schema = of_arguments::<Chosen>();
         assert_eq!(schema["properties"]["kind"]["enum"], json!(["agent", "command"]));
         let given = |kind: Value| [("kind".to_owned(), kind)].into_iter().collect();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_answer_may_leave_out_is_not_required() {
+    fn optional_members_of_an_answer_are_not_required() {
         let schema = of_answer::<Answer>();
         assert_eq!(schema["required"], json!(["name"]));
         assert_eq!(
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_passes_in_the_form_the_types_read() {
+    fn valid_arguments_are_normalized() {
         assert_eq!(
             check_of(json!({"process_id": "p1", "lines": 3.0, "mode": null, "unknown": [1]})),
             Ok(json!({"process_id": "p1", "lines": 3}))
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named_with_what_it_takes() {
+    fn errors_name_the_invalid_argument_and_what_it_takes() {
         let refused = |arguments, expected: &str| {
             assert_eq!(check_of(arguments), Err(format!("{expected} (invalid_argument)")));
         };
@@ -362,9 +362,9 @@ mod tests {
         refused(json!({"process_id": null}), "`process_id` takes a string, not null");
         refused(json!({"process_id": 1}), "`process_id` takes a string, not 1");
         let with = |name: &str, value: Value| json!({"process_id": "p1", name: value});
-        refused(with("lines", json!("5")), "`lines` takes an integer from 0 up, not \"5\"");
-        refused(with("lines", json!(1.5)), "`lines` takes an integer from 0 up, not 1.5");
-        refused(with("lines", json!(-1)), "`lines` takes an integer from 0 up, not -1");
+        refused(with("lines", json!("5")), "`lines` takes an integer of at least 0, not \"5\"");
+        refused(with("lines", json!(1.5)), "`lines` takes an integer of at least 0, not 1.5");
+        refused(with("lines", json!(-1)), "`lines` takes an integer of at least 0, not -1");
         refused(with("submit", json!("yes")), "`submit` takes a boolean, not \"yes\"");
         refused(with("seconds", json!([])), "`seconds` takes a number, not an array");
         refused(with("argv", json!("ls")), "`argv` takes an array of strings, not \"ls\"");

@@ -1,5 +1,4 @@
-//! What the tools about scratchpads share: names, who a change is by, how a pad is described, and how
-//! it fails.
+//! Helpers for the tools about scratchpads: names, authors, descriptions and errors.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,13 +8,13 @@ use super::tool::Call;
 use crate::caller::Caller;
 use patterm_pads::{PadError, PadList, PadName, Pads, Revision};
 
-/// The pad that a caller names.
+/// Parses the name of a pad.
 pub(super) fn name(given: &str) -> Result<PadName, ToolError> {
     Ok(given.parse::<PadName>().map_err(PadError::from)?)
 }
 
-/// Does something with the pads when it is this call's turn, off the thread that answers everybody. It
-/// is done to the end, though its caller may go away.
+/// Works with the pads once their lock is free, off the thread that serves all connections. The
+/// work is finished even if the caller disconnects.
 pub(super) async fn with_pads<T: Send + 'static>(
     call: &Call,
     work: impl FnOnce(&mut Pads) -> Result<T, PadError> + Send + 'static,
@@ -24,7 +23,7 @@ pub(super) async fn with_pads<T: Send + 'static>(
     Ok(call.blocking(move || work(&mut pads)).await??)
 }
 
-/// Who calls, as the others will read it.
+/// The caller, as the author of a change.
 pub(super) fn author(call: &Call) -> String {
     match &call.caller {
         Caller::Person => "a person".to_owned(),
@@ -37,19 +36,19 @@ pub(super) fn author(call: &Call) -> String {
     }
 }
 
-/// A pad as lists show it.
+/// A pad in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct PadSummary {
     /// Its name.
     name: String,
     /// Bytes of its content.
     size: u64,
-    /// Which content it is; scratchpad_write takes it as expected_revision.
+    /// Its revision; pass it to scratchpad_write as expected_revision.
     revision: String,
     /// When it was changed, in milliseconds since 1970.
     changed_at: u64,
-    /// By whom: an agent's process id and name, `external`, or `a person's editor` where the file was
-    /// changed by none of these tools.
+    /// The author: an agent's process id and name, `external`, or `a person's editor` if
+    /// the file was changed without these tools.
     changed_by: String,
 }
 
@@ -69,7 +68,7 @@ impl PadSummary {
 pub(super) struct Written {
     /// Its name.
     name: String,
-    /// The revision it has now: the one to expect in your next write.
+    /// Its new revision: the one to expect in your next write.
     revision: String,
     /// Bytes of its content.
     size: u64,

@@ -14,7 +14,7 @@ pub(super) struct ScratchpadAppend;
 pub(super) struct Args {
     /// Its name.
     name: String,
-    /// What to add.
+    /// The text to add.
     content: String,
 }
 
@@ -23,10 +23,10 @@ impl Tool for ScratchpadAppend {
     const TITLE: &'static str = "Append to a scratchpad";
     const DESCRIPTION: &'static str = "Adds text at the end of a scratchpad, creating it if \
         needed. Never conflicts. End the text with a newline.";
-    const HELP: &'static str = "The right tool for findings, logs and status lines; what several \
-        callers append at the same time stays whole and in order. When the call has answered, \
-        the text is on the disk. A call that fails because the server went away may have been \
-        carried out: read before you append again.";
+    const HELP: &'static str = "Use it for findings, logs and status lines. Texts that several \
+        callers append at the same time are not mixed. When the call returns, \
+        the text is on disk. If a call fails because the server ended, the text may have been \
+        appended anyway: read before you append again.";
     const EFFECT: Effect = Effect::Adds;
     const LOADING: Loading = Loading::OnSearch("add to a shared note");
     type Args = Args;

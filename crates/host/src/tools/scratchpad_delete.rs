@@ -1,4 +1,4 @@
-//! `scratchpad_delete`: removes a scratchpad that nobody changed meanwhile.
+//! `scratchpad_delete`: removes a scratchpad at an expected revision.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,9 +23,9 @@ impl Tool for ScratchpadDelete {
     const TITLE: &'static str = "Delete a scratchpad";
     const DESCRIPTION: &'static str = "Removes a scratchpad for good if expected_revision is still \
         its revision.";
-    const HELP: &'static str = "On conflict it was changed meanwhile and nothing was removed: \
-        read it again before you decide. Others may still need it; remove only what you made, or \
-        what you were asked to remove.";
+    const HELP: &'static str = "On conflict, somebody has changed it and nothing is removed: read \
+        it again before you decide. Others may still need it; remove only what you created, or what \
+        you were asked to remove.";
     const EFFECT: Effect = Effect::Destroys;
     const LOADING: Loading = Loading::OnSearch("delete a shared note");
     type Args = Args;

@@ -10,15 +10,15 @@ use patterm_pads::Pads;
 
 pub(super) struct ScratchpadList;
 
-/// Nothing is asked.
+/// No arguments.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {}
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// The scratchpads, by name.
+    /// The scratchpads, sorted by name.
     scratchpads: Vec<PadSummary>,
-    /// How many there are beyond those listed.
+    /// How many are not listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     more: Option<usize>,
 }
@@ -27,10 +27,10 @@ impl Tool for ScratchpadList {
     const NAME: &'static str = "scratchpad_list";
     const TITLE: &'static str = "List scratchpads";
     const DESCRIPTION: &'static str = "Lists the project's scratchpads, notes that agents and \
-        people share. Look here before you begin one.";
+        people share. Look here before you create one.";
     const HELP: &'static str = "changed_by is an agent's process id and name, `external` for a \
-        call by nobody's agent, or `a person's editor` where the file itself was edited. A \
-        revision that is the one you read means that nothing changed since.";
+        caller that is not an agent, or `a person's editor` if the file itself was edited. If the \
+        revision is the one you read, nothing has changed since.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::OnSearch("shared notes, plans, findings");
     type Args = Args;

@@ -1,4 +1,4 @@
-//! `scratchpad_read`: what a scratchpad says, and which revision that is.
+//! `scratchpad_read`: the content and the revision of a scratchpad.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,13 +19,13 @@ pub(super) struct Args {
 pub(super) struct Answer {
     /// Its name.
     name: String,
-    /// All of it.
+    /// The whole content.
     content: String,
-    /// Which content this is; scratchpad_write takes it as expected_revision.
+    /// Its revision; pass it to scratchpad_write as expected_revision.
     revision: String,
     /// When it was changed, in milliseconds since 1970.
     changed_at: u64,
-    /// By whom.
+    /// Its author.
     changed_by: String,
 }
 
@@ -34,8 +34,8 @@ impl Tool for ScratchpadRead {
     const TITLE: &'static str = "Read a scratchpad";
     const DESCRIPTION: &'static str = "Returns a scratchpad's Markdown and its revision.";
     const HELP: &'static str = "Others write to it too: read it again right before you change \
-        it, and pass the revision to scratchpad_write. An edit that a person made to the file is \
-        there at once, with a revision of its own.";
+        it, and pass the revision to scratchpad_write. A person's edit of the file is visible at \
+        once, with its own revision.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::OnSearch("read a shared note");
     type Args = Args;

@@ -1,4 +1,4 @@
-//! `scratchpad_write`: replaces a scratchpad that nobody changed meanwhile, or makes one.
+//! `scratchpad_write`: replaces a scratchpad at an expected revision, or creates one.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,9 +14,9 @@ pub(super) struct ScratchpadWrite;
 pub(super) struct Args {
     /// A plain name such as `plan`.
     name: String,
-    /// All of it, Markdown.
+    /// The whole content, Markdown.
     content: String,
-    /// The revision you read; leave it out only to create.
+    /// The revision you read; omit it only to create.
     expected_revision: Option<String>,
 }
 
@@ -24,12 +24,12 @@ impl Tool for ScratchpadWrite {
     const NAME: &'static str = "scratchpad_write";
     const TITLE: &'static str = "Write a scratchpad";
     const DESCRIPTION: &'static str = "Replaces ALL of a scratchpad if expected_revision is \
-        still its revision; without one it only creates. On conflict nothing was written: read \
+        still its revision; without one it only creates. On conflict nothing is written: read it \
         again, merge, write. To add something: scratchpad_append.";
-    const HELP: &'static str = "Never resend your old text with the new revision: it would wipe \
-        out somebody's words. The conflict's error has the current revision, and changed_by. \
-        When the call has answered, the content is on the disk; it is written whole or not at \
-        all. The answer's revision is the one to expect in your next write.";
+    const HELP: &'static str = "Never resend your old text with the new revision: it would erase \
+        somebody else's changes. The error for a conflict contains the current revision and changed_by. \
+        When the call returns, the content is on disk; it is written completely or not at all. \
+        The answer's revision is the one to expect in your next write.";
     const EFFECT: Effect = Effect::Sets;
     const LOADING: Loading = Loading::OnSearch("create or change a shared note");
     type Args = Args;

@@ -1,4 +1,4 @@
-//! `search_output`: lines of a process's output that match.
+//! `search_output`: matching lines of a process's output.
 
 use std::collections::VecDeque;
 
@@ -15,13 +15,13 @@ use patterm_panes::data_plane::ProcessRun;
 
 pub(super) struct SearchOutput;
 
-/// Matches returned unless more are asked for.
+/// The default number of matches.
 const MATCHES: u64 = 20;
 
-/// Matches returned at the most; more than anybody reads.
+/// The maximum number of matches: more than anybody reads.
 const MOST_MATCHES: u64 = 10_000;
 
-/// Lines around a match at the most.
+/// The maximum number of lines around a match.
 const MOST_CONTEXT: u64 = 50;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -48,7 +48,7 @@ pub(super) struct Args {
     order: Order,
     /// `next` of the last answer.
     from: Option<u64>,
-    /// Lines before and after each.
+    /// Lines before and after each match.
     context: Option<u64>,
 }
 
@@ -56,14 +56,14 @@ pub(super) struct Args {
 pub(super) struct Answer {
     /// The matching lines: oldest first, or newest first with order last.
     matches: Vec<Match>,
-    /// How many there are in all.
+    /// How many there are in total.
     total: u64,
-    /// There are more than were returned; the same as `more`.
+    /// There are more than these; the same as `more`.
     truncated: bool,
     /// There are more: call again with `from` = `next`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     more: bool,
-    /// Where the next page begins.
+    /// The start of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
 }
@@ -73,32 +73,32 @@ pub(super) struct Answer {
 pub(super) struct Match {
     /// Its number, from 1.
     pub(super) line: u64,
-    /// Where in the output it begins.
+    /// Its offset in the output.
     pub(super) offset: u64,
-    /// The line, with its context if that was asked for.
+    /// The line, with its context if requested.
     pub(super) text: String,
 }
 
 impl Tool for SearchOutput {
     const NAME: &'static str = "search_output";
     const TITLE: &'static str = "Search output";
-    const DESCRIPTION: &'static str = "Finds lines by a regular expression in what a process \
-        printed.";
-    const HELP: &'static str = "Searches the present run, lines that scrolled away included; a line that \
-        the terminal wrapped is one line. kind raw searches the bytes of all runs as they came, escape \
-        sequences included; `^` and `$` are line ends. Once output was dropped, lines are numbered from \
-        what is left. `more` says that there are more matches: \
-        call again with from set to `next`.";
+    const DESCRIPTION: &'static str = "Finds lines of a process's output with a regular \
+        expression.";
+    const HELP: &'static str = "Searches the current run, including lines that scrolled away; a line \
+        that the terminal wrapped is one line. kind raw searches the unprocessed bytes of all runs, \
+        including escape sequences; `^` and `$` match at line ends. If output was dropped, line numbers \
+        begin with the oldest output left. `more` means that there are more matches: call again with \
+        from = `next`.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::OnSearch("grep a process's output");
     type Args = Args;
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
-        let (_, run) = find_run(&call, &args.process_id)?;
+        let (_, run) = find_run(&call, &args.process_id).await?;
         let limit = args.limit.unwrap_or(MATCHES).min(MOST_MATCHES);
         if limit == 0 {
-            let why = "is 0, and a page without matches has no next one; take 1: `total` counts all \
+            let why = "is 0, and a page without matches has no next page; use 1: `total` counts all \
                 matches whatever the limit";
             return Err(ToolError::invalid("limit", why));
         }
@@ -106,7 +106,8 @@ impl Tool for SearchOutput {
         let context = args.context.unwrap_or(0).min(MOST_CONTEXT);
         let context = usize::try_from(context).unwrap_or(0);
         let page = Page { from: args.from, order: args.order, limit };
-        // Megabytes are looked through: not on the thread that answers everybody.
+        // The output can be megabytes long: do not search it on the thread that serves all
+        // connections.
         pattern::check_one_line(&args.pattern)?;
         let work: Box<dyn FnOnce() -> Hits + Send> = match args.kind {
             SearchKind::Rendered => {
@@ -129,7 +130,7 @@ impl Tool for SearchOutput {
     }
 }
 
-/// Which matches are wanted: so many, from a position that the last page told.
+/// The requested matches: how many, and from which position of the last page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Page {
     pub(super) from: Option<u64>,
@@ -137,16 +138,16 @@ pub(super) struct Page {
     pub(super) limit: usize,
 }
 
-/// The matches of a page, oldest first, as they are found. Each has a position that only grows: the
-/// line's number where lines are searched, since a program may print them in any order, and the
-/// offset where bytes are.
+/// The matches of a page, oldest first. Each has an increasing position: the line's number when
+/// lines are searched, because a program may print them in any order, and the offset when bytes
+/// are searched.
 #[derive(Debug)]
 pub(super) struct Hits {
     page: Page,
     pub(super) matches: VecDeque<(u64, Match)>,
-    /// How many there are in all.
+    /// How many there are in total.
     pub(super) total: u64,
-    /// There are more behind the page, or before it with order last.
+    /// Whether there are more after the page, or before it with order last.
     more: bool,
 }
 
@@ -155,7 +156,7 @@ impl Hits {
         Self { page, matches: VecDeque::new(), total: 0, more: false }
     }
 
-    /// Counts a matching line, and takes it if it belongs to the page.
+    /// Counts a matching line, and adds it if it belongs to the page.
     pub(super) fn hit(&mut self, position: u64, take: impl FnOnce() -> Match) {
         let Page { from, order, limit } = self.page;
         self.total += 1;
@@ -176,7 +177,7 @@ impl Hits {
         self.matches.push_back((position, take()));
     }
 
-    /// Where the next page begins, if there is one.
+    /// The start of the next page, if there is one.
     fn next(&self) -> Option<u64> {
         let position = match self.page.order {
             Order::First => self.matches.back().map(|(position, _)| position + 1),
@@ -186,26 +187,26 @@ impl Hits {
     }
 }
 
-/// Lines of a screen in slices, with those around the one that is looked at.
+/// A sliding window over the lines of a screen, for the context of matches.
 struct Window<'a> {
     pattern: &'a regex::Regex,
     context: usize,
     lines: VecDeque<Line<'static>>,
-    /// The line in the window that is looked at next: all before it were.
+    /// The index of the next line to match.
     next: usize,
     hits: Hits,
 }
 
 impl Window<'_> {
-    /// Takes one more line, and looks at the one for which that is the last of its context.
+    /// Adds a line, and matches the line whose context it completes.
     fn take(&mut self, line: Line<'static>) {
         self.lines.push_back(line);
         if self.lines.len() - self.next > self.context {
-            self.look();
+            self.match_next();
         }
     }
 
-    fn look(&mut self) {
+    fn match_next(&mut self) {
         let (lines, at) = (&self.lines, self.next);
         let line = &lines[at];
         if self.pattern.is_match(&line.text) {
@@ -223,10 +224,10 @@ impl Window<'_> {
         }
     }
 
-    /// Looks at the last lines, behind which nothing more comes.
+    /// Matches the last lines, whose context ends with the output.
     fn end(mut self) -> Hits {
         while self.next < self.lines.len() {
-            self.look();
+            self.match_next();
         }
         self.hits
     }
@@ -247,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_match_has_the_lines_around_it_at_both_ends_and_in_between() {
+    fn a_match_has_its_context_at_both_ends_and_in_between() {
         let texts: Vec<String> = (0..20).map(|n| format!("line {n}")).collect();
         let pattern = regex::Regex::new("line (0|9|10|19)$").unwrap();
         for context in [0, 1, 3, 50] {
@@ -261,7 +262,7 @@ mod tests {
             let around = |at: usize| {
                 texts[at.saturating_sub(context)..(at + context + 1).min(texts.len())].join("\n")
             };
-            assert_eq!(found, [0, 9, 10, 19].map(around), "{context} around");
+            assert_eq!(found, [0, 9, 10, 19].map(around), "context {context}");
         }
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct Args {
 pub(super) struct Answer {
     /// `shown`: a person sees it now. `marked`: it is only marked, because a person is typing or
     /// because it is not yours. `nobody_watching`: no view is attached. `unconfirmed`: a view is
-    /// attached and has not said what it did.
+    /// attached but has not responded.
     outcome: SelectionOutcome,
     /// How many views show it.
     #[serde(skip_serializing_if = "is_zero")]
@@ -39,7 +39,7 @@ enum SelectionOutcome {
     Unconfirmed,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_zero(count: &usize) -> bool {
     *count == 0
 }
@@ -49,9 +49,9 @@ impl Tool for SelectProcess {
     const TITLE: &'static str = "Show a process";
     const DESCRIPTION: &'static str = "Brings a process of yours to the front in every attached \
         view. Where a person is typing, and for a process that is not yours, it is only marked.";
-    const HELP: &'static str = "To call for the person, use request_human_attention; this only \
-        decides what is seen. A person who typed within the last 5 seconds, or has unfinished text \
-        in a prompt, keeps the keyboard. The answer says `shown`, `marked`, or that nobody is \
+    const HELP: &'static str = "To call a person, use request_human_attention; this only changes \
+        what the views show. If a person typed within the last 5 seconds, or has unfinished text in \
+        a prompt, the focus does not move. The answer says `shown`, `marked`, or that nobody is \
         watching.";
     const EFFECT: Effect = Effect::Sets;
     const LOADING: Loading = Loading::OnSearch("show a process to the person");
@@ -62,13 +62,13 @@ impl Tool for SelectProcess {
         let process = find(&call, &args.process_id)?;
         let mark_only = !may_act_on(&call, &process);
         let drafts = drafts(&call.host.panes, &call.host.agents.activities);
-        let became = call.host.selections.ask(&process.id, mark_only, drafts).await;
-        let outcome = match became {
-            _ if became.shown > 0 => SelectionOutcome::Shown,
-            _ if became.marked > 0 => SelectionOutcome::Marked,
-            _ if became.unconfirmed > 0 => SelectionOutcome::Unconfirmed,
+        let views = call.host.selections.ask(&process.id, mark_only, drafts).await;
+        let outcome = match views {
+            _ if views.shown > 0 => SelectionOutcome::Shown,
+            _ if views.marked > 0 => SelectionOutcome::Marked,
+            _ if views.unconfirmed > 0 => SelectionOutcome::Unconfirmed,
             _ => SelectionOutcome::NobodyWatching,
         };
-        Ok(Answer { outcome, shown_in: became.shown, marked_in: became.marked })
+        Ok(Answer { outcome, shown_in: views.shown, marked_in: views.marked })
     }
 }

@@ -1,4 +1,4 @@
-//! `send_input`: the deliberate hand on the keyboard.
+//! `send_input`: types into a process's terminal.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,16 +20,16 @@ use patterm_panes::process::Process;
 
 pub(super) struct SendInput;
 
-/// The longest time to wait for what comes out.
+/// The longest wait for output.
 const MOST_WAIT_MS: u64 = 60_000;
 
-/// Where a tail is wanted and no time is said: how long the program may take to begin, and how long
-/// it must be quiet then to be taken for done.
+/// With a tail and without a wait: how long the program may take to begin, and how long it must
+/// then be quiet to count as done.
 const TAIL_PATIENCE: Duration = Duration::from_secs(1);
 const TAIL_QUIET: Duration = Duration::from_millis(100);
 
-/// How long a program may take to read before the receipt says that it does not, and how often
-/// that is looked at.
+/// How long a program may take to read its input before the receipt says that it is not reading, and
+/// how often that is checked.
 const WRITE_PATIENCE: Duration = Duration::from_secs(1);
 const WRITE_PAUSE: Duration = Duration::from_millis(5);
 
@@ -63,18 +63,18 @@ pub(super) struct Args {
     /// Press Enter after it.
     #[serde(default)]
     submit: bool,
-    /// Wait before the tail is read.
+    /// Wait before reading the tail.
     wait_ms: Option<u64>,
-    /// Return what it printed since (`stream`) or its screen (`grid`).
+    /// Return the output since then (`stream`) or the screen (`grid`).
     #[serde(default)]
     tail_mode: Tail,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// It was put in line for the program.
+    /// It was queued for the program.
     ok: bool,
-    /// With `submit`: whether it was seen to be taken, and how.
+    /// With `submit`: whether the program accepted it, and the evidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt: Option<Receipt>,
     #[serde(flatten)]
@@ -85,14 +85,14 @@ impl Tool for SendInput {
     const NAME: &'static str = "send_input";
     const TITLE: &'static str = "Type into a process";
     const DESCRIPTION: &'static str = "Types text, pastes a block or presses a key in a \
-        process's terminal. It answers dialogs too. To talk to an agent use send_message.";
-    const HELP: &'static str = "It is encoded for the modes that the program has set. `submit` \
+        process's terminal, also to answer dialogs. To talk to an agent use send_message.";
+    const HELP: &'static str = "Input is encoded for the modes that the program has set. `submit` \
         presses Enter afterwards. Use paste for more than a line: programs that support it get \
         the block as one paste. Keys: enter, escape, tab, space, backspace, delete, insert, up, \
         down, left, right, home, end, page-up, page-down, f1 to f12, any character, and ctrl+, \
-        alt+, shift+ before them; `C-c`, `ctrl-c`, `^C` and `ArrowUp` are understood as well. A \
-        tail_mode without wait_ms waits until the program has printed something and is quiet \
-        again, at most a second.";
+        alt+, shift+ before them; `C-c`, `ctrl-c`, `^C` and `ArrowUp` also work. A tail_mode \
+        without wait_ms waits until the program has printed something and is quiet again, at most \
+        a second.";
     const EFFECT: Effect = Effect::Adds;
     const LOADING: Loading =
         Loading::OnSearch("type keys or text into a terminal, answer a dialog");
@@ -102,6 +102,7 @@ impl Tool for SendInput {
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = own(&call, &args.process_id)?;
         let run = call.host.panes.running(&process)?;
+        call.host.panes.data_plane.rebuilt(&run).await;
         let wait = args.wait_ms.unwrap_or(0);
         if wait > MOST_WAIT_MS {
             let why = format_args!("takes 0 to {MOST_WAIT_MS} milliseconds, not {wait}");
@@ -118,7 +119,7 @@ impl Tool for SendInput {
         let agent = target.and_then(|target| Some((target.preset.clone()?, target)));
         let receipt = match agent {
             Some((preset, target)) => {
-                // Never left half-way: what was typed is entered though its caller goes away.
+                // Typed text must be submitted even if the caller disconnects.
                 let submit = async move { Ok(target.submit_by_hand(&preset, bytes).await) };
                 let receipt = call.detached(|_| submit).await?;
                 run.note_draft(&enter(&run));
@@ -143,11 +144,11 @@ impl Tool for SendInput {
     }
 }
 
-/// Waits until what a program prints in answer is over, as far as one can see, but not for long.
+/// Waits until the program's response seems complete, but not for long.
 async fn until_quiet(run: &ProcessRun, before: u64) {
     let mut watch = run.watch();
     let deadline = Instant::now() + TAIL_PATIENCE;
-    let begun = watch.wait_for(|progress| progress.parsed > before || progress.is_over());
+    let begun = watch.wait_for(|progress| progress.parsed.get() > before || progress.is_over());
     if tokio::time::timeout_at(deadline, begun).await.is_err() {
         return;
     }
@@ -160,17 +161,17 @@ async fn until_quiet(run: &ProcessRun, before: u64) {
     }
 }
 
-/// Whether a program that is no agent has everything that was typed.
+/// Whether a program that is not an agent has read everything that was typed.
 async fn written(run: &ProcessRun) -> Receipt {
     let began = Instant::now();
     while !run.is_written() {
         if began.elapsed() >= WRITE_PATIENCE {
-            let evidence = "its program does not read now; it is typed when that does";
+            let evidence = "the program is not reading its input; the text arrives once it does";
             return Receipt::new(ReceiptState::Queued, evidence);
         }
         tokio::time::sleep(WRITE_PAUSE).await;
     }
-    Receipt::new(ReceiptState::Delivered, "it was typed into its terminal")
+    Receipt::new(ReceiptState::Delivered, "typed into its terminal")
 }
 
 fn type_in(
@@ -180,7 +181,7 @@ fn type_in(
     args: &Args,
     bytes: Vec<u8>,
 ) -> Result<(), ToolError> {
-    // Enter is a write of its own: some programs take it for a line end of the text otherwise.
+    // Enter is a separate write: some programs would treat it as a line break in the text.
     let mut sent = bytes.clone();
     let mut pieces = vec![bytes];
     if args.submit {
@@ -191,8 +192,8 @@ fn type_in(
     let bytes: usize = pieces.iter().map(Vec::len).sum();
     run.push(pieces).map_err(|_full| {
         let message = format!(
-            "{} does not read its input: up to {INPUT_BYTES} bytes may wait for it, and {bytes} \
-             more do not fit; wait until it reads",
+            "{} is not reading its input: up to {INPUT_BYTES} bytes may wait for it, and {bytes} \
+             more do not fit; try again once it reads",
             process.id
         );
         ToolError::new(ErrorKind::Limit, message)
@@ -202,14 +203,14 @@ fn type_in(
     Ok(())
 }
 
-/// Whether one call may type so much.
+/// Checks the size limit of one call.
 fn check_size(bytes: usize) -> Result<(), ToolError> {
     if bytes <= INPUT_BYTES {
         return Ok(());
     }
     let message = format!(
-        "{bytes} bytes are more than one call types, which is {INPUT_BYTES}; send it in parts, or let the \
-         program read it from a file"
+        "{bytes} bytes are more than the {INPUT_BYTES} that one call may type; send them in parts, or \
+         let the program read a file"
     );
     Err(ToolError::new(ErrorKind::Limit, message).with("limit_bytes", INPUT_BYTES))
 }

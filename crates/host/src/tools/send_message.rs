@@ -1,4 +1,4 @@
-//! `send_message`: puts a message into an agent's pane as a turn.
+//! `send_message`: delivers a message to an agent as a turn.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub(super) struct Args {
 pub(super) struct Answer {
     /// For message_status and message_cancel.
     message_id: u64,
-    /// What became of it.
+    /// Its receipt.
     receipt: Receipt,
 }
 
@@ -36,13 +36,13 @@ impl Tool for SendMessage {
     const DESCRIPTION: &'static str = "Sends a message to another agent as a turn. Returns at \
         once with a receipt: delivered, queued (it will arrive; do not send it again) or \
         stalled. The answer arrives in YOUR OWN pane as a new turn: set an idle timer and end \
-        your turn; never wait_for_pattern on the other agent.";
+        your turn; never use wait_for_pattern on the other agent.";
     const HELP: &'static str = "Tags: [orchestrator] from an agent above, [sub-agent:NAME] from \
-        below, [agent:NAME] from the side, [human], [external]. A message waits while the agent \
-        starts, asks a person for a permission, or has a half-typed draft in its prompt. Very long \
-        ones become a file of the project and the turn points to it. message_status reads a \
-        receipt again, message_cancel withdraws or replaces what is still queued, and \
-        get_project_status lists the last messages.";
+        below, [agent:NAME] from elsewhere in the tree, [human], [external]. A message waits while the \
+        agent starts, asks a person for permission, or has an unfinished draft in its prompt. A very \
+        long one is written to a file in the project, and the turn refers to it. message_status reads a \
+        receipt again, message_cancel withdraws or replaces a queued message, and get_project_status \
+        lists the last messages.";
     const EFFECT: Effect = Effect::Adds;
     const LOADING: Loading = Loading::Always;
     type Args = Args;
@@ -77,7 +77,7 @@ impl Tool for SendMessage {
     }
 }
 
-/// The tag of a sender that is no process of the project.
+/// The tag of a sender that is not a process of the project.
 pub(super) fn outside_tag(caller: &Caller) -> String {
     match caller {
         Caller::Person => "human".into(),
@@ -88,11 +88,11 @@ pub(super) fn outside_tag(caller: &Caller) -> String {
     }
 }
 
-/// Who a message is from, as its reader sees it.
+/// The tag that tells the reader who sent a message.
 fn tag(caller: &Caller, target: &Process, host: &Host) -> String {
     let sender = caller.process().and_then(|id| host.panes.processes.get(id));
     let Some(sender) = sender else { return outside_tag(caller) };
-    // A name must not be able to end the tag.
+    // A name must not close the tag.
     let name = sender.name.replace('[', "(").replace(']', ")");
     if host.panes.processes.is_below(target, &sender.id) {
         return "orchestrator".into();

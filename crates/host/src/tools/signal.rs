@@ -14,22 +14,20 @@ const NAMES: [&str; 31] = [
     "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
 ];
 
-/// Those that tell a program to end: HUP, INT, QUIT, KILL, TERM.
+/// The signals that ask a program to end: HUP, INT, QUIT, KILL, TERM.
 const ENDING: [i32; 5] = [1, 2, 3, 9, 15];
 
-/// A signal that there is.
+/// A valid signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Signal(i32);
 
 impl Signal {
-    const TERM: Self = Self(15);
-
     /// Its number.
     pub(super) fn number(self) -> i32 {
         self.0
     }
 
-    /// Whether it is meant to end a program; others only tell it something.
+    /// Whether it asks a program to end; others only inform it.
     pub(super) fn is_meant_to_end(self) -> bool {
         ENDING.contains(&self.0)
     }
@@ -50,7 +48,7 @@ impl Signal {
     }
 }
 
-/// A signal as it came.
+/// A signal argument.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub(super) enum SignalArg {
@@ -72,12 +70,11 @@ impl JsonSchema for SignalArg {
     }
 }
 
-/// The signal that a caller names; SIGTERM where it names none.
-pub(super) fn signal(given: Option<&SignalArg>) -> Result<Signal, ToolError> {
+/// The signal that a caller gave.
+pub(super) fn signal(given: &SignalArg) -> Result<Signal, ToolError> {
     let (known, shown) = match given {
-        None => return Ok(Signal::TERM),
-        Some(SignalArg::Number(number)) => (Signal::numbered(*number), number.to_string()),
-        Some(SignalArg::Name(name)) => {
+        SignalArg::Number(number) => (Signal::numbered(*number), number.to_string()),
+        SignalArg::Name(name) => {
             (Signal::named(name), format!("{:?}", name.chars().take(40).collect::<String>()))
         }
     };
@@ -90,12 +87,12 @@ pub(super) fn signal(given: Option<&SignalArg>) -> Result<Signal, ToolError> {
     })
 }
 
-/// Sends a signal to a process's group and nothing more; returns how it stands then.
+/// Sends a signal to a process's group and does nothing else; returns its status afterwards.
 pub(super) fn send(process: &Process, signal: Signal, host: &Host) -> Result<Status, ToolError> {
     let run = host.panes.running(process)?;
     if let Some(pane) = &run.pane {
         pane.signal(signal.number()).map_err(|error| {
-            let message = format!("{} ({}) cannot be signalled: {error}", process.id, process.name);
+            let message = format!("cannot signal {} ({}): {error}", process.id, process.name);
             ToolError::new(ErrorKind::Unavailable, message)
         })?;
     }
@@ -107,7 +104,7 @@ mod tests {
     use super::*;
 
     fn named(name: &str) -> Result<i32, ToolError> {
-        signal(Some(&SignalArg::Name(name.into()))).map(Signal::number)
+        signal(&SignalArg::Name(name.into())).map(Signal::number)
     }
 
     #[test]
@@ -117,9 +114,8 @@ mod tests {
         {
             assert_eq!(named(name), Ok(number), "{name}");
         }
-        assert_eq!(signal(None).map(Signal::number), Ok(15));
         for number in [0, -1, 32, 64, i64::MAX] {
-            let error = signal(Some(&SignalArg::Number(number))).unwrap_err();
+            let error = signal(&SignalArg::Number(number)).unwrap_err();
             assert_eq!(error.kind, ErrorKind::InvalidArgument);
         }
         assert!(named("SIGNONE").unwrap_err().message.contains("\"SIGNONE\""));

@@ -1,4 +1,4 @@
-//! `signal_process`: sends a signal and nothing more.
+//! `signal_process`: sends a signal and does nothing else.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,10 +28,10 @@ pub(super) struct Answer {
 impl Tool for SignalProcess {
     const NAME: &'static str = "signal_process";
     const TITLE: &'static str = "Signal a process";
-    const DESCRIPTION: &'static str = "Sends a signal to a process's group and nothing more, for \
-        example HUP to reload. To end it: stop_process.";
-    const HELP: &'static str = "It does not wait for what the program does with the signal, and \
-        nothing is killed after it. A process that does not run is not_running.";
+    const DESCRIPTION: &'static str = "Only sends a signal to a process's group, for example HUP \
+        to reload. To end it: stop_process.";
+    const HELP: &'static str = "It does not wait for the effect of the signal, and kills nothing \
+        afterwards. Fails with not_running if the process is not running.";
     const EFFECT: Effect = Effect::Destroys;
     const LOADING: Loading = Loading::OnSearch("send SIGHUP or SIGUSR1 to reload");
     type Args = Args;
@@ -39,7 +39,7 @@ impl Tool for SignalProcess {
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = own(&call, &args.process_id)?;
-        let signal = signal(Some(&args.signal))?;
+        let signal = signal(&args.signal)?;
         Ok(Answer { status: send(&process, signal, &call.host)? })
     }
 }

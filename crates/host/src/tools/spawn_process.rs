@@ -1,4 +1,4 @@
-//! `spawn_process`: starts a terminal or a command under the caller.
+//! `spawn_process`: starts a terminal or a command below the caller.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,9 @@ use serde::Deserialize;
 use super::error::ToolError;
 use super::process::{Started, check_name, folder, label};
 use super::tool::{Call, Effect, Loading, Tool};
+use patterm_panes::environment::{Environment, OWN_PREFIX, is_own};
 use patterm_panes::lifecycle::{NewProcess, SIZE};
-use patterm_panes::process::{Kind, Recipe};
+use patterm_panes::process::{Kind, Process, ProcessId, Recipe};
 
 pub(super) struct SpawnProcess;
 
@@ -24,17 +25,17 @@ enum SpawnKind {
 pub(super) struct Args {
     /// Default: `command` with argv, else `terminal`, a shell.
     kind: Option<SpawnKind>,
-    /// A process that patterm.toml declares, instead of argv.
+    /// A process declared in patterm.toml, instead of argv.
     preset: Option<String>,
     /// Program and arguments.
     argv: Option<Vec<String>>,
-    /// Default: the program's.
+    /// Default: the program's name.
     name: Option<String>,
     /// Relative to the project.
     working_dir: Option<String>,
     /// Extra variables.
     env: Option<BTreeMap<String, String>>,
-    /// Run argv as a command line, by `sh -lc`.
+    /// Run argv as a command line with `sh -lc`.
     #[serde(default)]
     shell: bool,
 }
@@ -43,15 +44,14 @@ impl Tool for SpawnProcess {
     const NAME: &'static str = "spawn_process";
     const TITLE: &'static str = "Start a process";
     const DESCRIPTION: &'static str = "Starts a command or a terminal under you in its own pane \
-        and returns at once. Whoever spawns closes. For agents use spawn_agent. Then \
+        and returns at once. Close what you spawn. For agents use spawn_agent. Then \
         wait_for_pattern, get_process_output, send_input.";
-    const HELP: &'static str = "With preset it is a process that patterm.toml declares: it has \
-        one entry that all agents share, so one that runs is already_running, and nobody but a \
-        person closes it. What it needs is started first: then the answer's status is not \
-        running yet, and get_process_status says what it waits for. Without argv it is a \
-        terminal: your $SHELL, ready for send_input. A bad executable or a missing folder is an \
-        error, and no process is left behind. The process gets a real terminal of 24 rows and 80 \
-        columns.";
+    const HELP: &'static str = "preset starts a process that patterm.toml declares: it has one \
+        entry that all agents share, so if it is running you get already_running, and only a \
+        person can close it. Its dependencies are started first; until they are ready, its status is \
+        starting, and get_process_status says what it is waiting for. Without argv you get a terminal: your \
+        $SHELL, ready for send_input. A bad executable or a missing folder is an error, and \
+        leaves no process behind. The terminal has 24 rows and 80 columns.";
     const EFFECT: Effect = Effect::Adds;
     const LOADING: Loading =
         Loading::OnSearch("run a command, dev server, test or shell in a pane");
@@ -60,7 +60,7 @@ impl Tool for SpawnProcess {
 
     async fn call(args: Args, call: Call) -> Result<Started, ToolError> {
         if args.preset.is_some() {
-            return start_preset(args, call).await;
+            return start_declared(args, call).await;
         }
         let kind = match (&args.kind, &args.argv) {
             (Some(SpawnKind::Terminal), _) | (None, None) => Kind::Terminal,
@@ -69,13 +69,21 @@ impl Tool for SpawnProcess {
                 return Err(ToolError::invalid("argv", "is missing: a command needs a program"));
             }
         };
-        let env = args.env.unwrap_or_default();
-        check_names(&env)?;
-        // Without a command line there is nothing for `sh` to run: it is the terminal itself.
+        let extra = args.env.unwrap_or_default();
+        check_variables(&extra)?;
+        let environment = match extra.is_empty() {
+            true => call.own_environment(),
+            false => {
+                let mut environment = call.environment();
+                environment.extend(extra);
+                Some(environment)
+            }
+        };
+        // Without a command line there is nothing for `sh` to run: start the shell itself.
         let through_shell = args.shell && args.argv.is_some();
-        let argv = args.argv.unwrap_or_else(|| vec![shell(&env, &call)]);
+        let argv = args.argv.unwrap_or_else(|| vec![shell(environment.as_ref(), &call)]);
         let Some(program) = argv.first().filter(|program| !program.is_empty()) else {
-            return Err(ToolError::invalid("argv", "names no program"));
+            return Err(ToolError::invalid("argv", "does not name a program"));
         };
         let name = match &args.name {
             Some(given) => label(given)?.to_owned(),
@@ -87,25 +95,27 @@ impl Tool for SpawnProcess {
         };
         let working_dir = folder(&call, args.working_dir.as_deref());
         let parent_id = call.caller.process().cloned();
-        let recipe = Recipe { argv, env, working_dir, size: SIZE };
+        let env = BTreeMap::new();
+        let recipe = Recipe { argv, env, env_file: None, working_dir, size: SIZE };
         let not_a_persons = !call.caller.is_human_origin();
-        let new = NewProcess { name, kind, parent_id, not_a_persons, recipe };
+        let new = NewProcess { name, kind, parent_id, not_a_persons, recipe, environment };
         call.detached(|host| async move { Ok(host.panes.spawn(new).await?) }).await.map(Into::into)
     }
 }
 
-/// Starts what the project file declares.
-async fn start_preset(args: Args, call: Call) -> Result<Started, ToolError> {
+/// Starts a process that the project file declares.
+async fn start_declared(args: Args, call: Call) -> Result<Started, ToolError> {
     let preset = args.preset.unwrap_or_default();
-    let said_there = [
+    let conflicting = [
         ("argv", args.argv.is_some()),
         ("working_dir", args.working_dir.is_some()),
         ("env", args.env.is_some()),
         ("shell", args.shell),
         ("kind", matches!(args.kind, Some(SpawnKind::Terminal))),
     ];
-    if let Some((field, _)) = said_there.into_iter().find(|(_, given)| *given) {
-        let why = format_args!("does not go with `preset`: patterm.toml says how `{preset}` runs");
+    if let Some((field, _)) = conflicting.into_iter().find(|(_, given)| *given) {
+        let why =
+            format_args!("cannot be combined with `preset`: patterm.toml says how `{preset}` runs");
         return Err(ToolError::invalid(field, why));
     }
     let name = args.name.as_deref().map(label).transpose()?.map(str::to_owned);
@@ -113,25 +123,39 @@ async fn start_preset(args: Args, call: Call) -> Result<Started, ToolError> {
         let before = call.host.declared.declared_entry(&preset).map(|process| process.name);
         check_name(&call, name, before.as_deref(), None)?;
     }
+    let host = call.host.clone();
+    let environment = call.passed.as_ref().map(|passed| passed.variables.clone());
     let work = call.detached(|host| async move {
-        let started = host.declared.start_preset(&preset).await?;
+        let started = host.declared.start_declared(&preset, environment.as_ref()).await?;
         let renamed = match name {
             Some(name) => host.panes.processes.rename(&started.id, &name)?,
             None => None,
         };
-        Ok(renamed.unwrap_or(started))
+        // A process that waits is shown as starting, which its stored entry is not.
+        let status = started.status;
+        Ok(Process { status, ..renamed.unwrap_or(started) })
     });
-    work.await.map(Into::into)
+    work.await.map(|started| Started::of(started, &host))
 }
 
-/// Refuses names that no environment can hold: a program would see another name, or none.
-fn check_names(env: &BTreeMap<String, String>) -> Result<(), ToolError> {
+/// Refuses names and values that an environment cannot contain: a program would see other variables.
+fn check_variables(env: &BTreeMap<String, String>) -> Result<(), ToolError> {
     let is_bad = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
+    if let Some(name) = env.keys().find(|name| is_own(name.as_ref())) {
+        let why = format_args!(
+            "contains {name}, but only patterm may set variables that begin with {OWN_PREFIX}"
+        );
+        return Err(ToolError::invalid("env", why));
+    }
+    if let Some((name, _)) = env.iter().find(|(_, value)| value.contains('\0')) {
+        let why = format_args!("has a value for {name} that contains a NUL byte");
+        return Err(ToolError::invalid("env", why));
+    }
     match env.keys().find(is_bad) {
         Some(name) => {
             let why = format_args!(
-                "has the name {name:?}; the name of a variable has at least one character, and neither \
-                 `=` nor a zero byte"
+                "contains the name {name:?}; a variable's name must not be empty or contain `=` or a \
+                 NUL byte"
             );
             Err(ToolError::invalid("env", why))
         }
@@ -139,16 +163,19 @@ fn check_names(env: &BTreeMap<String, String>) -> Result<(), ToolError> {
     }
 }
 
-/// The shell that the process itself would find.
-fn shell(env: &BTreeMap<String, String>, call: &Call) -> String {
-    let own = env.get("SHELL").or_else(|| call.host.panes.environment.get("SHELL"));
-    own.cloned().unwrap_or_else(|| "/bin/sh".into())
+/// The shell that the process itself would use.
+fn shell(environment: Option<&Environment>, call: &Call) -> String {
+    let own = environment.and_then(|environment| environment.text("SHELL"));
+    let own = own.or_else(|| call.host.panes.environments.server().text("SHELL"));
+    own.unwrap_or("/bin/sh").to_owned()
 }
 
-/// The last part of a program's path, without blanks.
+/// The name for a program: the last part of its path, up to the first space. If that looks like an id, `./` is put
+/// before it.
 fn name_of(program: &str) -> String {
     let first = program.split_whitespace().next().unwrap_or(program);
-    first.rsplit('/').next().unwrap_or(first).to_owned()
+    let last = first.rsplit('/').next().unwrap_or(first);
+    if ProcessId::is_like(last) { format!("./{last}") } else { last.to_owned() }
 }
 
 #[cfg(test)]
@@ -156,14 +183,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_no_environment_can_hold_is_refused() {
+    fn an_invalid_variable_name_is_refused() {
         let env = |name: &str| BTreeMap::from([(name.to_owned(), "c".to_owned())]);
-        for name in ["", "A=B", "=", "A\0"] {
-            let error = check_names(&env(name)).unwrap_err();
-            assert!(error.message.contains(&format!("{name:?}")), "{}", error.message);
+        for name in ["", "A=B", "=", "A\0", "PATTERM_IDENTITY_FILE"] {
+            let error = check_variables(&env(name)).unwrap_err();
+            let shown = format!("{name:?}");
+            let shown = if name.starts_with(OWN_PREFIX) { name } else { &shown };
+            assert!(error.message.contains(shown), "{}", error.message);
         }
+        let two = BTreeMap::from([("A".to_owned(), "1\0PATTERM_X=2".to_owned())]);
+        assert!(check_variables(&two).unwrap_err().message.contains("value for A"));
         for name in ["A", "a.b-c", "Ä"] {
-            assert_eq!(check_names(&env(name)), Ok(()), "{name}");
+            assert_eq!(check_variables(&env(name)), Ok(()), "{name}");
         }
     }
 

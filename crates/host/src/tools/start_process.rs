@@ -1,4 +1,4 @@
-//! `start_process`: starts a process that ended again, in its own entry.
+//! `start_process`: starts an ended process again, in its own entry.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,10 +20,10 @@ impl Tool for StartProcess {
     const TITLE: &'static str = "Start a process again";
     const DESCRIPTION: &'static str = "Starts an ended process again in the same entry, on a \
         fresh terminal.";
-    const HELP: &'static str = "One that runs is already_running: restart_process ends it first. \
-        Output offsets go on. An agent is started again only where its preset says how to resume \
-        its conversation; otherwise the answer is unavailable. Where its CLI never reported the \
-        id of its conversation it begins a new one, and began_anew says so.";
+    const HELP: &'static str = "Fails with already_running if it is running: use restart_process. Output \
+        offsets continue. An agent is started again only if its preset can resume its \
+        conversation; otherwise you get unavailable. If its CLI never reported the id of its \
+        conversation, it begins a new one, and began_anew says so.";
     const EFFECT: Effect = Effect::Adds;
     const LOADING: Loading = Loading::OnSearch("start an exited or stopped process again");
     type Args = Args;
@@ -31,11 +31,19 @@ impl Tool for StartProcess {
 
     async fn call(args: Args, call: Call) -> Result<Started, ToolError> {
         let process = own(&call, &args.process_id)?;
+        // A declared process is started as `spawn_process` starts it; others keep the environment they had.
+        let passed = call.passed.as_ref().filter(|_| process.declared.is_some());
+        let environment = passed.map(|passed| passed.variables.clone());
         let work = call.detached(|host| async move {
             host.agents.can_resume(&process)?;
-            Ok(host.lifecycle.start(&process).await?)
+            let process = match environment {
+                Some(environment) => host.declared.set_environment(&process, &environment)?,
+                None => process,
+            };
+            let environment_changed = host.panes.environments.why_changed(&process);
+            let (process, began_anew) = host.lifecycle.start(&process).await?;
+            Ok(Started { began_anew, environment_changed, ..Started::of(process, &host) })
         });
-        let (process, began_anew) = work.await?;
-        Ok(Started { began_anew, ..process.into() })
+        work.await
     }
 }

@@ -1,4 +1,4 @@
-//! `timer_cancel`: a timer that is no longer wanted.
+//! `timer_cancel`: cancels a timer.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,9 +20,9 @@ impl Tool for TimerCancel {
     const NAME: &'static str = "timer_cancel";
     const TITLE: &'static str = "Cancel a timer";
     const DESCRIPTION: &'static str = "Cancels one of your timers before it fires.";
-    const HELP: &'static str = "One that fired already is not_found, and the error says so: its \
-        text is on its way to the owner. Yours are those that you own and those that you set for \
-        others; an external caller's are all. Others are not_owner.";
+    const HELP: &'static str = "Fails with not_found if the timer has already fired, and says so: \
+        its text is on its way to the owner. Your timers are those that you own and those that you \
+        set for others; an external caller may cancel all. For others it fails with not_owner.";
     const EFFECT: Effect = Effect::Destroys;
     const LOADING: Loading = Loading::OnSearch("cancel a timer");
     type Args = Args;

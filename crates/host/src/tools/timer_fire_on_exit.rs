@@ -1,4 +1,4 @@
-//! `timer_fire_on_exit`: a text when processes have ended.
+//! `timer_fire_on_exit`: delivers a text when processes have ended.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,15 +20,15 @@ pub(super) struct Answer {
     owner_process_id: ProcessId,
     /// The watched processes that have ended.
     already_ended: Vec<ProcessId>,
-    /// Those that run.
+    /// Those that are still running.
     waiting_on: Vec<ProcessId>,
-    /// How long until it fires even if they still run; absent without max_wait_seconds.
+    /// How long until it fires in any case; absent without max_wait_seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     remaining_seconds: Option<f64>,
-    /// You had set the same timer before; it is not set twice.
+    /// The same timer was already set; it is not set twice.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     already_set: bool,
-    /// What to know about it.
+    /// What to do now, and any warning.
     note: &'static str,
 }
 
@@ -37,9 +37,9 @@ impl Tool for TimerFireOnExit {
     const TITLE: &'static str = "Wake me when all have ended";
     const DESCRIPTION: &'static str = "Wakes you with a text as a new turn when all watched \
         processes have ended, with how each ended. For builds and tests; set it, then END YOUR TURN.";
-    const HELP: &'static str = "The text comes after one [system] line that says how each of them \
-        ended, or that max_wait_seconds are over. Those that have ended already count, so it may \
-        fire at once. A process that is started again before all have ended is waited for again.";
+    const HELP: &'static str = "The text follows one [system] line that says how each of them \
+        ended, or that max_wait_seconds have passed. Those that have already ended count, so it may \
+        fire at once. If a process is started again before all have ended, the timer waits for it again.";
     const EFFECT: Effect = Effect::Adds;
     const LOADING: Loading = Loading::OnSearch("wait until a build or test process has ended");
     type Args = Args;
@@ -47,13 +47,13 @@ impl Tool for TimerFireOnExit {
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let (timer, already_set) = arm(Mode::All, true, args, &call)?;
-        let waiting_on = timer.watched_that_rest(false);
+        let waiting_on = timer.watched_done(false);
         Ok(Answer {
             note: match waiting_on.is_empty() {
                 true => "all have ended: it fires at once; end your turn",
                 false => END_YOUR_TURN,
             },
-            already_ended: timer.watched_that_rest(true),
+            already_ended: timer.watched_done(true),
             remaining_seconds: remaining_seconds(&timer, &call.host.timers.now()),
             timer_id: timer.id,
             owner_process_id: timer.owner,

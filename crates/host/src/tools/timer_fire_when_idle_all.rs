@@ -1,4 +1,4 @@
-//! `timer_fire_when_idle_all`: a text when several processes are all idle.
+//! `timer_fire_when_idle_all`: delivers a text when several processes are all idle.
 
 use super::error::ToolError;
 use super::idle_timer::{Answer, Args, set};
@@ -13,14 +13,14 @@ impl Tool for TimerFireWhenIdleAll {
     const DESCRIPTION: &'static str = "Wakes you with a text as a new turn when all watched \
         processes are idle, exited or closed. Those idle now count, so it may fire at once. Set \
         it, then END YOUR TURN.";
-    const HELP: &'static str = "The text comes after one [system] line that says how each of them \
-        stands, or that max_wait_seconds are over. All must be idle at the same time: one that \
-        works again is waited for again. Idle means idle for a second or more; an agent that \
-        waits for a person is blocked, not idle, so give max_wait_seconds where that may happen. \
-        An agent that has not taken its first instructions yet is not idle. Setting the same \
+    const HELP: &'static str = "The text follows one [system] line with the state of each of them, \
+        or that max_wait_seconds have passed. All must be idle at the same time: if one works again, \
+        the timer waits for it again. Idle means idle for a second or more; an agent that \
+        waits for a person is blocked, not idle, so give max_wait_seconds if that may happen. \
+        An agent that has not accepted its first instructions yet is not idle. Setting the same \
         timer again (same owner, watched and body) while it waits gives you the same one, with the \
-        newest max_wait_seconds. A paused one does not listen; resumed, it looks at them as they \
-        are then.";
+        newest max_wait_seconds. A paused timer ignores what happens; when resumed, it checks their \
+        current states.";
     const EFFECT: Effect = Effect::Adds;
     const LOADING: Loading = Loading::Always;
     type Args = Args;

@@ -9,7 +9,7 @@ use super::tool::{Call, Effect, Loading, Tool};
 
 pub(super) struct TimerList;
 
-/// Nothing is asked.
+/// No arguments.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {}
 
@@ -23,9 +23,9 @@ impl Tool for TimerList {
     const NAME: &'static str = "timer_list";
     const TITLE: &'static str = "List timers";
     const DESCRIPTION: &'static str = "Lists your pending and paused timers, with the time left \
-        and whom they wait for.";
-    const HELP: &'static str = "Yours are those that you own and those that you set for others. An \
-        external caller sees all.";
+        and the processes they wait for.";
+    const HELP: &'static str = "Your timers are those that you own and those that you set for others. \
+        An external caller sees all.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::OnSearch("list timers");
     type Args = Args;

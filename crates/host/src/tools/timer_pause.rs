@@ -1,4 +1,4 @@
-//! `timer_pause`: a timer that is not to fire for now.
+//! `timer_pause`: pauses a timer.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,9 +19,9 @@ impl Tool for TimerPause {
     const NAME: &'static str = "timer_pause";
     const TITLE: &'static str = "Pause a timer";
     const DESCRIPTION: &'static str = "Pauses one of your timers until timer_resume.";
-    const HELP: &'static str = "A paused delay keeps what is left of its time; a paused idle \
-        timer does not listen, until timer_resume. A paused timer stays paused across restarts \
-        of the server, and its time does not run. Pausing it again changes nothing.";
+    const HELP: &'static str = "A paused delay keeps the time left; a paused idle timer ignores \
+        what happens until timer_resume. A paused timer stays paused across restarts of the server. \
+        Pausing it again changes nothing.";
     const EFFECT: Effect = Effect::Sets;
     const LOADING: Loading = Loading::OnSearch("pause a timer");
     type Args = Args;

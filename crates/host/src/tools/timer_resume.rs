@@ -1,4 +1,4 @@
-//! `timer_resume`: a paused timer goes on.
+//! `timer_resume`: continues a paused timer.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,11 +19,10 @@ impl Tool for TimerResume {
     const NAME: &'static str = "timer_resume";
     const TITLE: &'static str = "Resume a timer";
     const DESCRIPTION: &'static str = "Resumes a timer that timer_pause has paused.";
-    const HELP: &'static str = "A delay goes on with the time that was left; an idle timer is \
-        armed anew, as if it were set now. So timer_fire_when_idle_any does not count those that \
-        are idle when it is resumed, and timer_fire_when_idle_all may fire at once. What \
-        happened while it was paused does not count. Resuming a timer that is not paused changes \
-        nothing.";
+    const HELP: &'static str = "A delay continues with the time left; an idle timer is armed again, \
+        as if it were set now. So timer_fire_when_idle_any does not count processes that are idle \
+        at that moment, and timer_fire_when_idle_all may fire at once. What happened while it was \
+        paused does not count. Resuming a timer that is not paused changes nothing.";
     const EFFECT: Effect = Effect::Sets;
     const LOADING: Loading = Loading::OnSearch("resume a paused timer");
     type Args = Args;

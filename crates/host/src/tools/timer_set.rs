@@ -1,4 +1,4 @@
-//! `timer_set`: a text after a time.
+//! `timer_set`: delivers a text after a delay.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub(super) struct Args {
     body: String,
     /// For lists.
     label: Option<String>,
-    /// Who gets the text; default: you.
+    /// The process that gets the text; default: you.
     owner_process_id: Option<String>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Answer {
     remaining_seconds: f64,
 }
 
-/// Sets a delay; the older form has no text of its own.
+/// Sets a delay; `timer_wait` has no text.
 pub(super) fn set(
     call: &Call,
     owner: ProcessId,
@@ -61,12 +61,12 @@ impl Tool for TimerSet {
     const NAME: &'static str = "timer_set";
     const TITLE: &'static str = "Wake me later";
     const DESCRIPTION: &'static str = "After some seconds, wakes you with a text as a new turn. \
-        End your turn after it. To wait for an agent or process: timer_fire_when_idle_all.";
-    const HELP: &'static str = "The text arrives exactly as given, once, also if the server was \
-        restarted meanwhile; one that came due while it was down arrives when it is back. Time in \
-        which the machine was suspended counts, and setting its clock does not matter. \
-        owner_process_id gives the text to another process that you may type into; one that is no \
-        agent gets it typed and entered. Paused, it keeps what is left of its time.";
+        Then end your turn. To wait for an agent or process: timer_fire_when_idle_all.";
+    const HELP: &'static str = "The text arrives exactly as given, once, even if the server is \
+        restarted; if it becomes due while the server is down, it arrives when the server is back. \
+        Time during which the machine is suspended counts; setting the clock has no effect. \
+        owner_process_id delivers the text to another process that you may type into; for a \
+        process that is not an agent, it is typed and submitted. A paused timer keeps the time left.";
     const EFFECT: Effect = Effect::Adds;
     const LOADING: Loading = Loading::OnSearch("wake me after some seconds, reminder, sleep");
     type Args = Args;

@@ -23,8 +23,8 @@ impl Tool for TimerWait {
     const TITLE: &'static str = "Wake me later, without a text";
     const DESCRIPTION: &'static str = "Older form of timer_set: wakes you with a fixed [system] \
         line. For agents only.";
-    const HELP: &'static str = "The line says which timer it was, with its label, and how many \
-        seconds have passed.";
+    const HELP: &'static str = "The line names the timer with its label, and the seconds that have \
+        passed.";
     const EFFECT: Effect = Effect::Adds;
     const LOADING: Loading = Loading::OnSearch("older timer without a text");
     type Args = Args;
@@ -32,7 +32,7 @@ impl Tool for TimerWait {
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let Some(me) = setter(&call) else {
-            let message = "timer_wait wakes the agent that calls it, and you are none of this \
+            let message = "timer_wait wakes the agent that calls it, but you are not an agent of this \
                 project; use timer_set with owner_process_id";
             return Err(ToolError::new(ErrorKind::InvalidArgument, message));
         };

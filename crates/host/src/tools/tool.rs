@@ -1,4 +1,4 @@
-//! What a tool is, and what it is given when it is called.
+//! The interface of tools, and the context of a call.
 
 use std::sync::Arc;
 
@@ -13,16 +13,18 @@ use super::progress::Progress;
 use super::registry::Registry;
 use crate::caller::Caller;
 use crate::host::Host;
+use crate::passed_environment::PassedEnvironment;
+use patterm_panes::environment::Environment;
 
-/// A tool: its name, its words, its types, and what it does.
+/// A tool: its name, texts, types and implementation.
 pub trait Tool: Send + Sync + 'static {
-    /// The name callers use.
+    /// The name that callers use.
     const NAME: &'static str;
     /// A short title for people.
     const TITLE: &'static str;
-    /// What a model must know to use it right; it is read with every conversation.
+    /// What a model must know to use it correctly; it is part of every conversation.
     const DESCRIPTION: &'static str;
-    /// What `help` says beyond that.
+    /// What `help` adds to that.
     const HELP: &'static str;
     /// What a call changes.
     const EFFECT: Effect;
@@ -33,22 +35,22 @@ pub trait Tool: Send + Sync + 'static {
     /// Its answer: a struct.
     type Answer: Serialize + JsonSchema + Send;
 
-    /// Does it. The future is dropped when the caller cancels: what must not stop half-way runs
-    /// in a task of its own.
+    /// Does the work. The future is dropped when the caller cancels: work that must finish
+    /// runs in a separate task.
     fn call(
         args: Self::Args,
         call: Call,
     ) -> impl Future<Output = Result<Self::Answer, ToolError>> + Send;
 }
 
-/// What a call of a tool changes, as clients are told in its annotations.
+/// What a call of a tool changes; clients get it as annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.
     Reads,
     /// Adds something; a second call adds more.
     Adds,
-    /// Sets something; a second call changes nothing more.
+    /// Sets something; a second call has no further effect.
     Sets,
     /// Ends or overwrites something.
     Destroys,
@@ -63,26 +65,42 @@ pub enum Loading {
     OnSearch(&'static str),
 }
 
-/// One call: on what, by whom, and how to tell the caller that it goes on.
+/// The context of one call: the project, the caller, and a channel for progress.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// The project's state.
+    /// The project's server.
     pub host: Arc<Host>,
     /// All tools.
     pub tools: Arc<Registry>,
-    /// Who calls.
+    /// The caller.
     pub caller: Caller,
-    /// Reports to a caller that asked for them.
+    /// Progress reports, if the caller asked for them.
     pub progress: Progress,
-    /// Cancelled when the caller ended its side: a tool that waits then answers what it has.
+    /// Cancelled when the caller closed its side: a waiting tool then returns what it has.
     pub ending: CancellationToken,
-    /// The turn for large answers: its client has one of them at a time.
+    /// Limits large answers: a client gets one of them at a time.
     pub large: Arc<Semaphore>,
+    /// The environment and folder that its connection passed.
+    pub passed: Option<Arc<PassedEnvironment>>,
 }
 
 impl Call {
-    /// Does something that must not stop half-way, though its caller may go away: in a task of its
-    /// own.
+    /// The caller's own environment, for the programs it starts: the one that its connection passed, or
+    /// that of the agent's pane.
+    pub(super) fn own_environment(&self) -> Option<Environment> {
+        if let Some(passed) = &self.passed {
+            return Some(passed.variables.clone());
+        }
+        let process = self.host.panes.processes.get(self.caller.process()?)?;
+        Some(self.host.panes.environments.inherited(&process))
+    }
+
+    /// The environment of the programs that the caller starts.
+    pub(super) fn environment(&self) -> Environment {
+        self.own_environment().unwrap_or_else(|| self.host.panes.environments.of_new())
+    }
+
+    /// Does work that must finish even if the caller disconnects, in a separate task.
     pub(super) async fn detached<T, F>(
         &self,
         work: impl FnOnce(Arc<Host>) -> F + Send + 'static,
@@ -96,7 +114,7 @@ impl Call {
         task.await.unwrap_or_else(|e| Err(broken(&e)))
     }
 
-    /// Does something that takes a while, off the thread that answers everybody.
+    /// Does blocking work off the thread that serves all connections.
     pub(super) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -104,8 +122,9 @@ impl Call {
         tokio::task::spawn_blocking(work).await.map_err(|e| broken(&e))
     }
 
-    /// The same for work whose result may be large. A client gets one of these after the other, in the
-    /// order in which it asked: one that does not read keeps no more than that in memory.
+    /// Does the same for work whose result may be large. A client gets these one at a time,
+    /// in the order of its requests, so that one that does not read keeps only one of them
+    /// in memory.
     pub(super) async fn large<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -116,5 +135,5 @@ impl Call {
 }
 
 fn broken(error: &tokio::task::JoinError) -> ToolError {
-    ToolError::new(ErrorKind::Internal, format!("a fault in patterm: {error}"))
+    ToolError::new(ErrorKind::Internal, format!("internal error in patterm: {error}"))
 }

@@ -1,7 +1,7 @@
-//! `wait_for_agents`: until agents are idle, blocked or gone, for callers that nobody can wake.
+//! `wait_for_agents`: waits until agents are idle, blocked or gone, for callers that cannot be
+//! woken.
 
 use std::collections::HashSet;
-use std::time::Instant;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use crate::host::Host;
 use patterm_agents::activity::{Activity, ActivityState};
 use patterm_panes::process::{Exit, Process, ProcessId, Status};
 use patterm_timers::{Observe, WATCHED};
+use tokio::time::Instant;
 
 pub(super) struct WaitForAgents;
 
@@ -51,11 +52,11 @@ pub(super) struct Args {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// Those in that state now, and why that is said.
+    /// Those that are in that state now, with the evidence.
     reached: Vec<AgentAnswer>,
     /// The others.
     waiting_on: Vec<AgentAnswer>,
-    /// The time was over first.
+    /// The timeout passed first.
     timed_out: bool,
     /// How long it took.
     elapsed_ms: u64,
@@ -70,7 +71,7 @@ struct AgentAnswer {
     /// Its status; absent once it is closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Status>,
-    /// Whether it works, and why that is said.
+    /// Whether it is working, with the evidence.
     activity: Activity,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,9 +86,9 @@ impl Tool for WaitForAgents {
         timer_fire_when_idle_all instead and ends its turn.";
     const HELP: &'static str = "A timeout is an answer, not an error: call it again. A process \
         that exited or was closed counts as idle. An agent is not idle while a message waits for \
-        it or right after it got one, nor at a limit: then activity says until when. Waiting \
-        for `blocked` also ends when all of them have \
-        ended. To read what they said, use get_process_output.";
+        it or right after it got one, nor at a usage limit: then activity says until when. Waiting \
+        for `blocked` also ends when all of them have ended. To read their output, use \
+        get_process_output.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::OnSearch("wait until agents are idle, finished or blocked");
     type Args = Args;
@@ -99,16 +100,17 @@ impl Tool for WaitForAgents {
         let watched = watched(&args.process_ids, &call)?;
         let host = &call.host;
         let most = host.limits.waiters;
-        let _place = host.agents.activities.wait_in_line(most).ok_or_else(|| {
-            let message =
-                format!("{most} calls wait for agents already; let some of them end first");
+        let _place = host.agents.activities.waiter_permit(most).ok_or_else(|| {
+            let message = format!(
+                "the limit of {most} calls waiting for agents has been reached; wait for one to finish"
+            );
             ToolError::new(ErrorKind::Limit, message)
         })?;
-        // Before the first look, so that no change falls between a look and the wait.
+        // Before the first check, so that no change is missed between the check and the wait.
         let mut activities = host.agents.activities.changes();
         let mut processes = host.panes.processes.changes();
         let mut deliveries = host.agents.deliveries.changes();
-        // What shows nothing is looked at as long as this call waits for it.
+        // Processes without evidence are observed for as long as this call waits.
         let _followed: Vec<_> =
             watched.iter().map(|(id, _)| host.agents.activities.follow(id)).collect();
         let over = tokio::time::sleep(time);
@@ -127,7 +129,7 @@ impl Tool for WaitForAgents {
             }
         };
         loop {
-            if is_over(host, &watched, args.until, args.mode) {
+            if is_done(host, &watched, args.until, args.mode) {
                 return Ok(answer(false));
             }
             tokio::select! {
@@ -137,8 +139,8 @@ impl Tool for WaitForAgents {
                 _ = deliveries.changed() => {}
                 () = &mut over => return Ok(answer(true)),
                 () = call.ending.cancelled() => {
-                    let message = "the connection ends, by the client or with the server; they \
-                        were not in that state so far";
+                    let message = "the client or the server is closing the connection; the agents have not \
+                        reached that state so far";
                     return Err(ToolError::new(ErrorKind::Unavailable, message));
                 }
                 _ = reports.tick(), if call.progress.is_wanted() => {
@@ -150,22 +152,22 @@ impl Tool for WaitForAgents {
     }
 }
 
-/// Whether the wait has come to its end.
-fn is_over(host: &Host, watched: &[(ProcessId, String)], until: Until, mode: Mode) -> bool {
+/// Whether the wait is over.
+fn is_done(host: &Host, watched: &[(ProcessId, String)], until: Until, mode: Mode) -> bool {
     let reached = |(id, _): &(ProcessId, String)| is_reached(host, id, until);
     let ended = |(id, _): &(ProcessId, String)| !is_alive(host, id);
     let done = match mode {
         Mode::All => watched.iter().all(|one| reached(one) || ended(one)),
         Mode::Any => watched.iter().any(reached),
     };
-    // What has ended comes into no other state.
+    // An ended process reaches no other state.
     done || watched.iter().all(ended)
 }
 
 fn is_reached(host: &Host, id: &ProcessId, until: Until) -> bool {
     match until {
         Until::Exited => !is_alive(host, id),
-        Until::Idle => host.activity.sight(id).is_idle() && !has_message(host, id),
+        Until::Idle => host.activity.observation(id).is_idle() && !has_message(host, id),
         Until::Blocked => {
             is_alive(host, id)
                 && host.agents.activities.get(id).activity.state == ActivityState::Blocked
@@ -200,7 +202,7 @@ impl AgentAnswer {
     }
 }
 
-/// The processes to wait for, each once, by id and name.
+/// The processes to wait for, without duplicates, by id and name.
 fn watched(given: &[String], call: &Call) -> Result<Vec<(ProcessId, String)>, ToolError> {
     if given.is_empty() || given.len() > WATCHED {
         let why = format_args!("takes 1 to {WATCHED} processes, not {}", given.len());
@@ -211,7 +213,7 @@ fn watched(given: &[String], call: &Call) -> Result<Vec<(ProcessId, String)>, To
     for id in given {
         let Process { id, name, .. } = find(call, id)?;
         if call.caller.process() == Some(&id) {
-            let why = "includes yourself, and you are working while you wait; name others";
+            let why = "includes yourself, and you are working while you wait; name other processes";
             return Err(ToolError::invalid("process_ids", why));
         }
         if known.insert(id.clone()) {

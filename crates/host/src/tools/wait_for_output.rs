@@ -1,4 +1,4 @@
-//! `wait_for_output`: until a process prints anything more.
+//! `wait_for_output`: waits until a process prints something.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,16 +23,16 @@ pub(super) struct Args {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// The offset after what there is now.
+    /// The end of the output now.
     next_offset: u64,
-    /// The time was over first.
+    /// The timeout passed first.
     timed_out: bool,
     /// The process has ended.
     exited: bool,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<Exit>,
-    /// since_offset lies beyond the end of the output; it was taken for the end.
+    /// since_offset is beyond the end of the output; the end was used instead.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     clamped: bool,
 }
@@ -49,14 +49,16 @@ impl Tool for WaitForOutput {
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
-        let (process, run) = find_run(&call, &args.process_id)?;
+        let (process, run) = find_run(&call, &args.process_id).await?;
         let time = timeout(args.timeout_seconds)?;
         let mut watch = run.watch();
         let end = run.log.end();
         let clamped = args.since_offset.is_some_and(|since| since > end);
-        let since = args.since_offset.map_or_else(|| watch.borrow().parsed, |since| since.min(end));
+        let since =
+            args.since_offset.map_or_else(|| watch.borrow().parsed.get(), |since| since.min(end));
         let more = async {
-            let more = watch.wait_for(|progress| progress.parsed > since || progress.is_over());
+            let more =
+                watch.wait_for(|progress| progress.parsed.get() > since || progress.is_over());
             more.await.map(|progress| *progress)
         };
         tokio::select! {
@@ -76,7 +78,8 @@ impl Tool for WaitForOutput {
                 Ok(Answer { next_offset, timed_out: true, exited: false, exit: None, clamped })
             }
             () = call.ending.cancelled() => {
-                let message = "the connection ends, by the client or with the server; nothing came so far";
+                let message = "the client or the server is closing the connection; there has \
+                    been no output so far";
                 Err(ToolError::new(ErrorKind::Unavailable, message))
             }
         }

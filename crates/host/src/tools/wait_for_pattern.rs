@@ -1,15 +1,17 @@
-//! `wait_for_pattern`: until a line appears.
+//! `wait_for_pattern`: waits until a line matches.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
 use super::error::{ErrorKind, ToolError};
+use super::next_run;
 use super::pattern;
-use super::process::find_run;
+use super::process::{find, find_run, no_output};
 use super::tool::{Call, Effect, Loading, Tool};
+use patterm_panes::Offset;
 use patterm_panes::data_plane::{MatchOutcome, ProcessRun, visible_lines};
 use patterm_panes::process::Exit;
 
@@ -17,10 +19,10 @@ pub(super) struct WaitForPattern;
 
 const TIMEOUT_SECONDS: f64 = 30.0;
 
-/// The longest wait: nobody waits a day for one line.
+/// The longest wait: one day is more than anyone waits for a line.
 const MOST_SECONDS: f64 = 86_400.0;
 
-/// How often a caller that asked for it hears that the wait goes on.
+/// How often a caller that asked for progress gets it.
 pub(super) const REPORT_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -39,21 +41,21 @@ pub(super) struct Args {
     pattern: String,
     /// Default 30.
     timeout_seconds: Option<f64>,
-    /// `scrollback` also searches what scrolled away before.
+    /// `scrollback` also searches lines that scrolled away before.
     #[serde(default)]
     scope: Scope,
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// Whether the pattern was seen.
+    /// Whether a line matched.
     matched: bool,
-    /// The line it was seen in.
+    /// The matching line.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<String>,
     /// How long it took.
     elapsed_ms: u64,
-    /// The time was over first.
+    /// The timeout passed first.
     timed_out: bool,
     /// The process ended first.
     exited: bool,
@@ -69,9 +71,10 @@ impl Tool for WaitForPattern {
         test's summary). Text already on the screen matches at once. Not for another agent's \
         answer: that arrives in your own pane, so set an idle timer.";
     const HELP: &'static str = "A timeout is an answer, not an error; so is the end of the \
-        process. Nothing is missed, however fast it scrolls by; wrapped lines are one line. With \
-        scope scrollback, what scrolled away before the call counts too. Cancel the call to stop \
-        waiting.";
+        process. No line is missed, however fast it scrolls by; wrapped lines are one line. With \
+        scope scrollback, lines that scrolled away before the call count too. Of a process that \
+        is about to be started or restarted (it waits for others, or for its next try), only the \
+        next run counts. Cancel the call to stop waiting.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading =
         Loading::OnSearch("wait until a server is ready or a test prints its result");
@@ -80,70 +83,112 @@ impl Tool for WaitForPattern {
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let began = Instant::now();
-        let (process, run) = find_run(&call, &args.process_id)?;
+        let process = find(&call, &args.process_id)?;
         pattern::check_one_line(&args.pattern)?;
         let pattern = pattern::compile(&args.pattern)?;
         let time = timeout(args.timeout_seconds)?;
-        let most = call.host.limits.waiters;
-        if run.waiter_count() >= most {
-            let message = format!("{most} calls wait for {} already", process.id);
-            return Err(ToolError::new(ErrorKind::Limit, message));
-        }
         let elapsed_ms = || u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let timed_out =
+            || Answer { timed_out: true, elapsed_ms: elapsed_ms(), ..Answer::default() };
+        let exited = |exit: Option<Exit>| Answer {
+            exited: true,
+            exit,
+            elapsed_ms: elapsed_ms(),
+            ..Answer::default()
+        };
         let matched = |line: String| Answer {
             matched: true,
             line: Some(line),
             elapsed_ms: elapsed_ms(),
             ..Answer::default()
         };
-        // In line first, so that nothing falls between the look and the wait.
-        let from = run.watch().borrow().parsed;
-        let mut waiting = call.host.panes.data_plane.wait(&run, pattern.clone(), from);
-        let mut there = shown(&run, &pattern);
-        if there.is_none() && args.scope == Scope::Scrollback {
-            let (run, pattern) = (run.clone(), pattern.clone());
-            there = call.blocking(move || kept(&run, &pattern)).await?;
+        let mut wait = Wait { call: &call, began, time, reports: reports() };
+        let (run, scope) = match next_run::is_to_come(&call.host, &process) {
+            false => (find_run(&call, &args.process_id).await?.1, args.scope),
+            // Output of earlier runs does not count, and all output of that one does.
+            true => match wait.until(next_run::begin(&call.host, &process)).await? {
+                None => return Ok(timed_out()),
+                Some(Some(run)) => (run, Scope::Scrollback),
+                Some(None) => {
+                    let process = find(&call, process.id.as_str())?;
+                    let has_run = call.host.panes.run_of(&process.id).is_some();
+                    let never = || no_output(&process, &call.host);
+                    return has_run.then(|| exited(process.exit)).ok_or_else(never);
+                }
+            },
+        };
+        let most = call.host.limits.waiters;
+        if run.waiter_count() >= most {
+            let message = format!(
+                "the limit of {most} calls waiting for {} has been reached; wait for one to finish",
+                process.id
+            );
+            return Err(ToolError::new(ErrorKind::Limit, message));
         }
-        if let Some(line) = there {
+        // The wait begins where the screen that is checked ends: no line is missed, and none counts that scrolled
+        // away before.
+        let (shown, from) = visible_part(&run);
+        let mut waiting = call.host.panes.data_plane.wait(&run, pattern.clone(), from);
+        let mut found = newest_visible_match(&shown, &pattern);
+        if found.is_none() && scope == Scope::Scrollback {
+            let (run, pattern) = (run.clone(), pattern.clone());
+            found = call.blocking(move || newest_match(&run, &pattern)).await?;
+        }
+        if let Some(line) = found {
             return Ok(matched(line));
         }
-        let over = tokio::time::sleep(time);
-        tokio::pin!(over);
-        let mut reports = interval(REPORT_EVERY);
-        reports.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        match wait.until(&mut waiting.found).await? {
+            None => Ok(timed_out()),
+            Some(Ok(MatchOutcome::Line(line))) => Ok(matched(line)),
+            Some(_) => {
+                run.noted().await;
+                let ended = call.host.panes.processes.get(&process.id);
+                Ok(exited(ended.and_then(|process| process.exit)))
+            }
+        }
+    }
+}
+
+/// A wait of a caller, which gets progress if it asked for it.
+struct Wait<'c> {
+    call: &'c Call,
+    began: Instant,
+    time: Duration,
+    reports: Interval,
+}
+
+fn reports() -> Interval {
+    let mut reports = interval(REPORT_EVERY);
+    reports.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    reports
+}
+
+impl Wait<'_> {
+    /// Waits for something; `None` if the time is over first.
+    async fn until<T>(&mut self, awaited: impl Future<Output = T>) -> Result<Option<T>, ToolError> {
+        let Self { call, began, time, reports } = self;
+        let over = sleep_until(*began + *time);
+        tokio::pin!(awaited, over);
         loop {
             tokio::select! {
                 biased;
-                found = &mut waiting.found => {
-                    if let Ok(MatchOutcome::Line(line)) = found {
-                        return Ok(matched(line));
-                    }
-                    run.noted().await;
-                    let ended = call.host.panes.processes.get(&process.id);
-                    return Ok(Answer {
-                        exited: true,
-                        exit: ended.and_then(|process| process.exit),
-                        elapsed_ms: elapsed_ms(),
-                        ..Answer::default()
-                    });
-                }
-                () = &mut over => {
-                    return Ok(Answer { timed_out: true, elapsed_ms: elapsed_ms(), ..Answer::default() });
-                }
+                done = &mut awaited => return Ok(Some(done)),
+                () = &mut over => return Ok(None),
                 () = call.ending.cancelled() => {
-                    let message = "the connection ends, by the client or with the server; nothing was seen so far";
+                    let message = "the client or the server is closing the connection; no line \
+                        has matched so far";
                     return Err(ToolError::new(ErrorKind::Unavailable, message));
                 }
                 _ = reports.tick(), if call.progress.is_wanted() => {
-                    let waited = began.elapsed().as_secs_f64();
-                    call.progress.report(waited, Some(time.as_secs_f64()), "waiting for the pattern");
+                    let (waited, most) = (began.elapsed().as_secs_f64(), time.as_secs_f64());
+                    call.progress.report(waited, Some(most), "waiting for the pattern");
                 }
             }
         }
     }
 }
 
-/// How long to wait, as callers give it.
+/// Checks a timeout argument.
 pub(super) fn timeout(seconds: Option<f64>) -> Result<Duration, ToolError> {
     let seconds = seconds.unwrap_or(TIMEOUT_SECONDS);
     if (0.0..=MOST_SECONDS).contains(&seconds) {
@@ -153,15 +198,20 @@ pub(super) fn timeout(seconds: Option<f64>) -> Result<Duration, ToolError> {
     Err(ToolError::invalid("timeout_seconds", why))
 }
 
-/// A matching line on the screen; the newest.
-fn shown(run: &ProcessRun, pattern: &regex::Regex) -> Option<String> {
-    let shown = visible_lines(&run.screen());
+/// The lines on the screen, and the offset of the output that follows.
+fn visible_part(run: &ProcessRun) -> (Vec<String>, Offset) {
+    let screen = run.screen();
+    (visible_lines(&screen), Offset::new(screen.offset()))
+}
+
+/// The newest matching line on the screen.
+fn newest_visible_match(shown: &[String], pattern: &regex::Regex) -> Option<String> {
     let line = shown.iter().rev().find(|line| pattern.is_match(line));
     line.map(|line| line.trim_end().to_owned())
 }
 
-/// A matching line in all that is kept of the output; the newest.
-fn kept(run: &ProcessRun, pattern: &regex::Regex) -> Option<String> {
+/// The newest matching line in the stored output.
+fn newest_match(run: &ProcessRun, pattern: &regex::Regex) -> Option<String> {
     let mut newest = None;
     run.visit_lines(0, |line| {
         if pattern.is_match(&line.text) {

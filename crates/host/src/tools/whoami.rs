@@ -1,4 +1,4 @@
-//! `whoami`: who the caller is, where, and what it can do.
+//! `whoami`: the identity of the caller, the project and the tools.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use patterm_panes::process::ProcessId;
 
 pub(super) struct Whoami;
 
-/// Nothing is asked.
+/// No arguments.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {}
 
@@ -23,7 +23,7 @@ pub(super) struct Answer {
     caller: CallerAnswer,
     /// The project you work in.
     project: ProjectAnswer,
-    /// The patterm server that answers.
+    /// The patterm server.
     server: ServerAnswer,
     /// The names of patterm's tools.
     tools: Vec<String>,
@@ -34,11 +34,11 @@ pub(super) struct CallerAnswer {
     /// Your own process id; absent for an external caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     process_id: Option<ProcessId>,
-    /// Your name in the tree of processes; of a client over HTTP, its token's.
+    /// Your name in the tree of processes; for an HTTP client, the name of its token.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// `orchestrator`: no agent is above you. `sub-agent`: another agent started you.
-    /// `external`: you are no agent of this project.
+    /// `external`: you are not an agent of this project.
     role: Role,
     /// The process that started you.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,7 @@ pub(super) struct CallerAnswer {
 struct ProjectAnswer {
     /// The project's folder.
     path: PathBuf,
-    /// The short key that stands for it.
+    /// Its short key.
     key: String,
 }
 
@@ -87,9 +87,9 @@ impl Tool for Whoami {
     const DESCRIPTION: &'static str = "Returns who you are (process id, name, role, parent), the \
         project, the server and the tool names. Call it first.";
     const HELP: &'static str = "Your identity comes from how patterm started you, never from an \
-        argument. An orchestrator has no agent above it. A sub-agent answers to the agent that \
+        argument. An orchestrator has no agent above it. A sub-agent reports to the agent that \
         started it, its parent_id. An external caller is a person, a script, or a client that \
-        patterm did not start; it may do everything, and what it starts stands at the top.";
+        patterm did not start; it may do anything, and the processes it starts are at the top level.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::Always;
     type Args = Args;

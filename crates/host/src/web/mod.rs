@@ -1,5 +1,4 @@
-//! The HTTP endpoint of a project: whether it is open and where, who may come in, and what is noted of
-//! their calls.
+//! The HTTP endpoint of a project: its address, its tokens, and the audit log of its calls.
 
 mod audit;
 mod settings;
@@ -19,34 +18,35 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::shared::Shared;
-use audit::{Audit, Noting};
+use audit::{Audit, CallAudit};
+use patterm_store::clock::Clock;
 use patterm_store::state::{self, StateDir, StateError};
 pub use settings::{HttpLimits, HttpSettings};
 pub use tokens::TokenError;
 use tokens::Tokens;
 
-/// What the flags asked for: kept for the server that follows one that died or was replaced.
+/// The flags in effect, kept for the next server if this one dies or is replaced.
 const FILE: &str = "http.json";
 const VERSION: u32 = 1;
 
 /// Why the endpoint is not open.
 #[derive(Debug, Error)]
 pub enum WebError {
-    /// Others than this machine could reach it.
+    /// Other machines could reach it.
     #[error(
-        "{0} can be reached from other machines; if that is meant, add --allow-remote, or \
+        "{0} can be reached from other machines; to allow that, add --allow-remote, or \
          allow_remote = true to [http]"
     )]
     Remote(SocketAddr),
-    /// The address cannot be had.
+    /// The address is not available.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// What was asked for could not be kept.
+    /// The flags could not be saved.
     #[error(transparent)]
     State(#[from] StateError),
 }
@@ -78,29 +78,29 @@ struct Listener {
     end: CancellationToken,
 }
 
-/// What is behind it.
+/// What the endpoint serves.
 #[derive(Clone)]
 pub(crate) struct HttpContext {
-    /// Patterm's own tools.
+    /// patterm's own tools.
     pub(crate) own: Arc<dyn NativeTools>,
-    /// Has bots' containers.
+    /// Manages the containers of bots.
     pub(crate) shared: Weak<Shared>,
-    /// Where the endpoint and the shared servers run.
+    /// The runtime of the endpoint and the shared servers.
     pub(crate) runtime: Handle,
     pub(crate) gateway: Gateway,
 }
 
 impl std::fmt::Debug for HttpContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Hall")
+        f.write_str("HttpContext")
     }
 }
 
 impl Web {
-    /// Reads who may come in.
-    pub(crate) fn load(state: &StateDir) -> Result<Self, StateError> {
+    /// Loads the tokens.
+    pub(crate) fn load(state: &StateDir, clock: Clock) -> Result<Self, StateError> {
         Ok(Self {
-            tokens: Arc::new(Tokens::load(state)?),
+            tokens: Arc::new(Tokens::load(state, clock)?),
             audit: Arc::new(Audit::new(state)),
             file: state.file(FILE),
             endpoint: Mutex::default(),
@@ -119,41 +119,48 @@ impl Web {
         Ok(result)
     }
 
-    /// Whether the token of this name is good still.
+    /// Whether the token with this name is still valid.
     pub(crate) fn knows(&self, token: &str) -> bool {
         self.tokens.is_valid(token)
     }
 
-    /// Notes a call of a shared tool that came by a connection of our own.
-    pub(crate) fn noting(&self, who: &str, server: &str, tool: &str, params: &str) -> Noting {
-        Noting::begin(&self.audit, who, server, tool, params)
+    /// Records a call of a shared tool through an agent's connection.
+    pub(crate) fn audit_call(
+        &self,
+        who: &str,
+        server: &str,
+        tool: &str,
+        params: &str,
+    ) -> CallAudit {
+        CallAudit::begin(&self.audit, who, server, tool, params)
     }
 
-    /// Where the endpoint is, and changes of it.
+    /// The address of the endpoint, for watching.
     pub(crate) fn address(&self) -> watch::Receiver<Option<SocketAddr>> {
         self.address.subscribe()
     }
 
-    /// Opens the endpoint as flags ask, or, without any, as those of a server that died did. What a person
-    /// asks for now must be had; what was asked for then is tried.
-    pub(crate) fn open_as_asked(&self, flags: Option<HttpFlags>) -> Result<(), WebError> {
+    /// Opens the endpoint according to the flags, or else to those of the last server. An
+    /// error with the person's own flags is returned; one with the saved flags is only
+    /// logged.
+    pub(crate) fn open_with_flags(&self, flags: Option<HttpFlags>) -> Result<(), WebError> {
         if let Some(flags) = flags {
             return self.set_flags(flags).map(drop);
         }
         let Some(kept) = state::read::<HttpFlags>(&self.file, VERSION)? else { return Ok(()) };
         if let Err(error) = self.set_flags(kept) {
-            tracing::error!(%error, "the HTTP endpoint stays closed");
+            tracing::error!(%error, "cannot reopen the HTTP endpoint");
         }
         Ok(())
     }
 
-    /// Opens the endpoint as flags ask; the address it has then.
+    /// Opens the endpoint according to flags; returns its address.
     pub(crate) fn set_flags(&self, flags: HttpFlags) -> Result<SocketAddr, WebError> {
         let mut endpoint = self.endpoint();
         let before = endpoint.flags.replace(flags.clone());
         match self.apply(&mut endpoint) {
             Ok(Some(address)) => {
-                // With the port that it got, where it asked for any.
+                // With the actual port, if the flags asked for any.
                 let flags = HttpFlags { listen: address, ..flags };
                 state::write(&self.file, VERSION, &flags)?;
                 if let (Some(open), listen) = (&mut endpoint.open, flags.listen) {
@@ -170,17 +177,17 @@ impl Web {
         }
     }
 
-    /// Opens, moves or closes the endpoint as settings say now, unless flags say where it is. What cannot
-    /// be is logged: the server serves all the same.
+    /// Opens, moves or closes the endpoint according to the settings, unless flags set its
+    /// address. Errors are only logged, because the server works without it.
     pub(crate) fn configure(&self, settings: HttpSettings) {
         let mut endpoint = self.endpoint();
         endpoint.settings = settings;
         if let Err(error) = self.apply(&mut endpoint) {
-            tracing::error!(%error, "the HTTP endpoint is not as its settings say");
+            tracing::error!(%error, "cannot apply the settings of the HTTP endpoint");
         }
     }
 
-    /// Begins to serve behind the endpoint, now and whenever it is opened.
+    /// Starts to serve the endpoint, now and whenever it is opened.
     pub(crate) fn begin(&self, context: HttpContext) {
         let mut endpoint = self.endpoint();
         endpoint.context = Some(context.clone());
@@ -189,7 +196,7 @@ impl Web {
         }
     }
 
-    /// Closes the endpoint. Where the server ends for good, so does what its flags asked for.
+    /// Closes the endpoint. If the server shuts down for good, forgets the flags, too.
     pub(crate) fn end(&self, for_good: bool) {
         let mut endpoint = self.endpoint();
         if let Some(open) = endpoint.open.take() {
@@ -201,7 +208,7 @@ impl Web {
         }
     }
 
-    /// Writes what waits for the audit log.
+    /// Writes the pending lines of the audit log.
     pub(crate) fn finish_audit(&self) {
         self.audit.finish();
     }
@@ -224,7 +231,7 @@ impl Web {
         }
         let failed = |source| WebError::Listen { address: listen, source };
         let listener = match &endpoint.open {
-            // The same address under other rules.
+            // The same address with other rules.
             Some(open) if open.address == listen => open.listener.try_clone(),
             _ => TcpListener::bind(listen),
         };
@@ -244,7 +251,7 @@ impl Web {
     }
 
     fn serve(&self, open: &Listener, context: &HttpContext) {
-        let doors = HttpConfig {
+        let config = HttpConfig {
             gateway: context.gateway.clone(),
             native_tools: context.own.clone(),
             authenticator: self.tokens.clone(),
@@ -257,8 +264,8 @@ impl Web {
         let (listener, end) = (open.listener.try_clone(), open.end.clone());
         context.runtime.spawn(async move {
             match listener.and_then(tokio::net::TcpListener::from_std) {
-                Ok(listener) => http::serve(listener, doors, end).await,
-                Err(error) => tracing::error!(%error, "the HTTP endpoint cannot be served"),
+                Ok(listener) => http::serve(listener, config, end).await,
+                Err(error) => tracing::error!(%error, "cannot serve the HTTP endpoint"),
             }
         });
     }

@@ -1,4 +1,4 @@
-//! Where the endpoint is and who may connect, as flags and settings say it.
+//! The address and access rules of the endpoint, from flags and settings.
 
 use std::net::SocketAddr;
 
@@ -7,26 +7,26 @@ use patterm_wire::requests::HttpFlags;
 
 use patterm_project::project_file::{BotsDefinition, HttpDefinition};
 
-/// The endpoint as `[http]` of the project file or of the user's settings wants it.
+/// The endpoint according to `[http]` in the project file or the user's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpSettings {
-    /// Where to listen; nowhere unless this is set.
+    /// The address to listen on; without it, the endpoint is closed.
     pub listen: Option<SocketAddr>,
-    /// Another address than the loopback's is meant.
+    /// Whether an address other than loopback is allowed.
     pub allow_remote: bool,
-    /// Names under which clients may ask for it beside the loopback's.
+    /// Additional host names under which clients may reach it.
     pub hosts: Vec<String>,
-    /// Sites whose pages may call it beside the loopback's.
+    /// Additional origins whose pages may call it.
     pub origins: Vec<String>,
-    /// The audit log has the arguments of calls, too.
+    /// Whether the audit log includes the arguments of calls.
     pub audit_arguments: bool,
-    /// Its bounds.
+    /// Its limits.
     pub limits: HttpLimits,
-    /// Containers of bots behind it.
+    /// Containers for bots that use it.
     pub bots: Option<BotsDefinition>,
 }
 
-/// Bounds of the endpoint; what is absent is as it is by default.
+/// Limits of the endpoint; absent ones have their default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HttpLimits {
     /// Bytes of one request.
@@ -35,7 +35,7 @@ pub struct HttpLimits {
     pub sessions: Option<usize>,
     /// Sessions of one token.
     pub sessions_per_token: Option<usize>,
-    /// Connections at the same time.
+    /// Simultaneous connections.
     pub connections: Option<usize>,
 }
 
@@ -69,7 +69,7 @@ impl From<&HttpDefinition> for HttpSettings {
 }
 
 impl HttpSettings {
-    /// The settings with what flags say instead.
+    /// The settings, overridden by flags.
     pub(super) fn with(&self, flags: Option<&HttpFlags>) -> Self {
         let mut settings = self.clone();
         if let Some(flags) = flags {
@@ -81,7 +81,7 @@ impl HttpSettings {
         settings
     }
 
-    /// The names under which it may be asked for at an address: the address itself is one.
+    /// The host names that are valid at an address, including the address itself.
     pub(super) fn hosts_at(&self, address: SocketAddr) -> Vec<String> {
         let mut hosts = self.hosts.clone();
         if !address.ip().is_unspecified() {

@@ -1,8 +1,9 @@
-//! Tokens of HTTP clients: a person makes them, each is shown once, and what is kept is its hash with
-//! what it is good for.
+//! The tokens of HTTP clients: a person creates them, each is shown once, and only its hash and
+//! its scope are stored.
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use patterm_gateway::http::{Authenticator, Principal, Scope};
@@ -13,19 +14,19 @@ use thiserror::Error;
 use tokio::sync::broadcast;
 
 use patterm_agents::identity::{Hash, Token};
-use patterm_store::clock::now_ms;
+use patterm_store::clock::Clock;
 use patterm_store::state::{self, StateDir, StateError};
 
 const FILE: &str = "tokens.json";
 const VERSION: u32 = 1;
 
-/// What a token's text begins with: whoever finds one knows what it is for.
+/// The beginning of a token's text, so that its purpose is recognizable.
 const PREFIX: &str = "patterm_";
 
-/// Tokens of one project: each is compared with at every request.
+/// Tokens of one project: every request is compared with each of them.
 const MOST: usize = 256;
 
-/// Bytes of a name: it stands in lists and in every line of the audit log.
+/// Bytes of a name: it appears in lists and in every line of the audit log.
 const NAME_BYTES: usize = 64;
 
 /// Names of one scope.
@@ -46,8 +47,8 @@ fn check(grant: &Grant) -> Result<(), TokenError> {
     Ok(())
 }
 
-fn is_expired(grant: &Grant) -> bool {
-    grant.expires_at.is_some_and(|at| now_ms() / 1000 >= at)
+fn is_expired(grant: &Grant, now: u64) -> bool {
+    grant.expires_at.is_some_and(|at| now >= at)
 }
 
 fn is_name(name: &str) -> bool {
@@ -57,49 +58,49 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(plain)
 }
 
-/// Why a token was not made or revoked.
+/// Why a token was not created or revoked.
 #[derive(Debug, Error)]
 pub enum TokenError {
-    /// The name cannot be one.
+    /// The name is invalid.
     #[error(
-        "`{0}` cannot be a token's name: it takes up to {NAME_BYTES} letters, digits, `-`, `_` and \
+        "`{0}` is not a valid name for a token: use up to {NAME_BYTES} letters, digits, `-`, `_` and \
          `.`, beginning with a letter or digit"
     )]
     Name(String),
-    /// Another one has it.
-    #[error("there is a token `{0}` already; `patterm token revoke {0}` ends it")]
+    /// The name is in use.
+    #[error("there is already a token `{0}`; revoke it with `patterm token revoke {0}`")]
     Taken(String),
-    /// Nobody has it.
-    #[error("there is no token `{name}`{}", there_are(.there))]
+    /// No token has this name.
+    #[error("there is no token `{name}`{}", listed(.known))]
     Unknown {
         /// The name.
         name: String,
-        /// Those that there are.
-        there: Vec<String>,
+        /// The existing tokens.
+        known: Vec<String>,
     },
-    /// What it would be good for says nothing, or too much.
-    #[error("the {what} of a token are 1 to {most} names")]
+    /// The scope is empty or too large.
+    #[error("the {what} of a token must be 1 to {most} names")]
     Scope {
-        /// Which part.
+        /// The part of the scope.
         what: &'static str,
-        /// How many it takes.
+        /// How many names it may have.
         most: usize,
     },
-    /// The ceiling.
-    #[error("there are {MOST} tokens already, which is the bound; revoke one")]
+    /// There are too many tokens.
+    #[error("there are already {MOST} tokens, the maximum; revoke one first")]
     TooMany,
-    /// The kernel gave no random bytes.
-    #[error("cannot make a token: {0}")]
+    /// The kernel provided no random bytes.
+    #[error("cannot create a token: {0}")]
     Random(io::Error),
-    /// It could not be written down.
+    /// It could not be saved.
     #[error(transparent)]
     State(#[from] StateError),
 }
 
-fn there_are(names: &[String]) -> String {
+fn listed(names: &[String]) -> String {
     match names.is_empty() {
-        true => "; there are none".into(),
-        false => format!("; there are: {}", names.join(", ")),
+        true => "; there are no tokens".into(),
+        false => format!("; the tokens are {}", names.join(", ")),
     }
 }
 
@@ -116,68 +117,81 @@ struct Record {
     tokens: Vec<Kept>,
 }
 
-/// All tokens of a project. What it says is on the disk before it says it.
+/// All tokens of a project. Every change is on disk before its result is returned.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     file: PathBuf,
     record: Mutex<Record>,
+    /// The number of changes.
+    generation: AtomicU64,
     revoked: broadcast::Sender<String>,
+    clock: Clock,
 }
 
 impl Tokens {
-    /// Those of earlier servers of this project are still good.
-    pub(crate) fn load(state: &StateDir) -> Result<Self, StateError> {
+    /// Loads the tokens; those of earlier servers are still valid.
+    pub(crate) fn load(state: &StateDir, clock: Clock) -> Result<Self, StateError> {
         let file = state.file(FILE);
         let record = state::read(&file, VERSION)?.unwrap_or_default();
-        Ok(Self { file, record: Mutex::new(record), revoked: broadcast::Sender::new(MOST) })
+        let (record, generation) = (Mutex::new(record), AtomicU64::new(0));
+        Ok(Self { file, record, generation, revoked: broadcast::Sender::new(MOST), clock })
     }
 
-    /// Makes one; its text is told here and never again.
+    /// Creates a token; returns its text, which is not stored.
     pub(crate) fn add(&self, grant: Grant) -> Result<String, TokenError> {
         check(&grant)?;
         let token = Token::random().map_err(TokenError::Random)?;
+        let now = self.now();
         let mut record = self.record();
         let mut next = record.clone();
-        // The name of one whose time is over is free.
-        next.tokens.retain(|kept| kept.grant.name != grant.name || !is_expired(&kept.grant));
+        // The name of an expired token is free.
+        next.tokens.retain(|kept| kept.grant.name != grant.name || !is_expired(&kept.grant, now));
         if next.tokens.iter().any(|kept| kept.grant.name == grant.name) {
             return Err(TokenError::Taken(grant.name));
         }
         if next.tokens.len() >= MOST {
             return Err(TokenError::TooMany);
         }
-        next.tokens.push(Kept { hash: token.hash(), made_at: now_ms() / 1000, grant });
+        next.tokens.push(Kept { hash: token.hash(), made_at: now, grant });
         state::write(&self.file, VERSION, &next)?;
         *record = next;
+        self.generation.fetch_add(1, Ordering::Release);
         Ok(format!("{PREFIX}{}", token.reveal()))
     }
 
-    /// Ends one; whoever is served by it is told.
+    /// Revokes a token, and ends the sessions that use it.
     pub(crate) fn revoke(&self, name: &str) -> Result<(), TokenError> {
         let mut record = self.record();
         let mut next = record.clone();
         next.tokens.retain(|kept| kept.grant.name != name);
         if next.tokens.len() == record.tokens.len() {
-            let there = record.tokens.iter().map(|kept| kept.grant.name.clone()).collect();
-            return Err(TokenError::Unknown { name: name.to_owned(), there });
+            let known = record.tokens.iter().map(|kept| kept.grant.name.clone()).collect();
+            return Err(TokenError::Unknown { name: name.to_owned(), known });
         }
         state::write_reserved(&self.file, VERSION, &next)?;
         *record = next;
-        // Nobody listens while no endpoint is open.
+        self.generation.fetch_add(1, Ordering::Release);
+        // There is no receiver while the endpoint is closed.
         let _ = self.revoked.send(name.to_owned());
         Ok(())
     }
 
-    /// All of them, by name.
+    /// All tokens, sorted by name.
     pub(crate) fn list(&self) -> Vec<TokenInfo> {
+        let now = self.now();
         let listed = |kept: &Kept| TokenInfo {
             grant: kept.grant.clone(),
             made_at: kept.made_at,
-            expired: is_expired(&kept.grant),
+            expired: is_expired(&kept.grant, now),
         };
         let mut all: Vec<_> = self.record().tokens.iter().map(listed).collect();
         all.sort_by(|a, b| a.grant.name.cmp(&b.grant.name));
         all
+    }
+
+    /// Seconds since 1970.
+    fn now(&self) -> u64 {
+        self.clock.wall_ms() / 1000
     }
 
     fn record(&self) -> MutexGuard<'_, Record> {
@@ -186,8 +200,8 @@ impl Tokens {
 }
 
 impl Authenticator for Tokens {
-    /// Takes the same time for every token: each known hash is compared in full, whether or not one
-    /// matched already.
+    /// Takes the same time for every token: all known hashes are compared in full, even
+    /// after a match.
     fn authenticate(&self, token: &str) -> Option<Principal> {
         let hash = Token::parse(token.strip_prefix(PREFIX)?)?.hash();
         let record = self.record();
@@ -197,18 +211,28 @@ impl Authenticator for Tokens {
             found.conditional_assign(&(at as u64), same);
         }
         let grant = &record.tokens.get(usize::try_from(found).ok()?)?.grant;
-        (!is_expired(grant)).then(|| Principal {
+        (!is_expired(grant, self.now())).then(|| Principal {
             name: grant.name.clone(),
             scope: Scope {
                 servers: grant.servers.clone(),
                 tools: grant.tools.clone(),
                 read_only: grant.read_only,
             },
+            expires_at: grant.expires_at,
         })
     }
 
+    fn generation(&self) -> Option<u64> {
+        Some(self.generation.load(Ordering::Acquire))
+    }
+
+    fn is_past(&self, expires_at: u64) -> bool {
+        self.now() >= expires_at
+    }
+
     fn is_valid(&self, name: &str) -> bool {
-        let good = |kept: &Kept| kept.grant.name == name && !is_expired(&kept.grant);
+        let now = self.now();
+        let good = |kept: &Kept| kept.grant.name == name && !is_expired(&kept.grant, now);
         self.record().tokens.iter().any(good)
     }
 
@@ -228,11 +252,11 @@ mod tests {
     fn tokens(home: &std::path::Path) -> Tokens {
         let state = StateDir::within(home, "k");
         state.ensure().unwrap();
-        Tokens::load(&state).unwrap()
+        Tokens::load(&state, Clock::system()).unwrap()
     }
 
     #[test]
-    fn a_token_is_good_until_it_is_revoked_and_survives_the_server() {
+    fn a_token_is_valid_until_it_is_revoked_and_survives_the_server() {
         let dir = tempfile::tempdir().unwrap();
         let first = tokens(dir.path());
         let narrow = Grant { servers: Some(vec!["search".into()]), ..grant("ci") };
@@ -243,17 +267,17 @@ mod tests {
         assert!(matches!(first.add(grant("ci")), Err(TokenError::Taken(_))));
         let next = tokens(dir.path());
         assert_eq!(next.authenticate(&text), Some(principal));
-        let mut told = next.revocations();
+        let mut revocations = next.revocations();
         next.revoke("ci").unwrap();
-        assert_eq!(told.try_recv().unwrap(), "ci");
+        assert_eq!(revocations.try_recv().unwrap(), "ci");
         assert_eq!((next.authenticate(&text), next.is_valid("ci")), (None, false));
         assert_eq!(tokens(dir.path()).authenticate(&text), None);
         let unknown = next.revoke("ci").unwrap_err().to_string();
-        assert_eq!(unknown, "there is no token `ci`; there are none");
+        assert_eq!(unknown, "there is no token `ci`; there are no tokens");
     }
 
     #[test]
-    fn no_token_of_10_000_forged_ones_is_taken() {
+    fn none_of_10_000_forged_tokens_is_accepted() {
         let dir = tempfile::tempdir().unwrap();
         let tokens = tokens(dir.path());
         let text = tokens.add(grant("a")).unwrap();
@@ -279,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_a_hash_for_its_owner_only() {
+    fn only_a_hash_is_stored_readable_by_the_owner_only() {
         use std::os::unix::fs::MetadataExt;
         let dir = tempfile::tempdir().unwrap();
         let tokens = tokens(dir.path());
@@ -291,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_scopes_are_looked_at_and_time_ends_a_token() {
+    fn names_and_scopes_are_checked_and_tokens_expire() {
         let dir = tempfile::tempdir().unwrap();
         let tokens = tokens(dir.path());
         for bad in ["", "a b", "-a", ".", "a/b", "ä", &"x".repeat(65)] {

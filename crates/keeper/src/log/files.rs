@@ -7,6 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
+use super::index;
 use super::segment::Segment;
 
 /// Damaged files kept for inspection: they do not count towards the budget.
@@ -15,7 +16,7 @@ const KEPT_DAMAGED: usize = 4;
 /// The extension of damaged files.
 const DAMAGED: &str = "damaged";
 
-/// The file that is allocated to check for room on the disk.
+/// The file that is allocated to check for room on disk.
 const TRIAL: &str = "room.tmp";
 
 /// The file whose first byte has this offset.
@@ -40,7 +41,27 @@ pub(super) fn open_all(folder: &Path) -> io::Result<VecDeque<Arc<Segment>>> {
     Ok(segments.into())
 }
 
-/// Held while no log may take room on the disk with a new file.
+/// Removes a file and the index beside it.
+pub(super) fn remove(path: &Path) {
+    // First, so that no index stays without its file.
+    let _ = std::fs::remove_file(index::path(path));
+    let _ = std::fs::remove_file(path);
+}
+
+/// Removes indexes without their files, because 0.1.0 does not know them, and those that a server had not finished
+/// when it was killed.
+pub(super) fn remove_stray_indexes(folder: &Path) {
+    for unfinished in ending_in(folder, index::UNFINISHED).unwrap_or_default() {
+        let _ = std::fs::remove_file(unfinished);
+    }
+    for index in ending_in(folder, "index").unwrap_or_default() {
+        if !index.with_extension("log").exists() {
+            let _ = std::fs::remove_file(index);
+        }
+    }
+}
+
+/// Held while no log may take room on disk with a new file.
 static NEW_FILES: RwLock<()> = RwLock::new(());
 
 /// Prevents all logs from creating files while the guard is held: room was made for something else.
@@ -89,6 +110,7 @@ fn check_new_files() -> io::Result<RwLockReadGuard<'static, ()>> {
 pub(super) fn set_aside(path: &Path) {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{DAMAGED}"));
+    let _ = std::fs::remove_file(index::path(path));
     // A file that was removed needs no other name.
     let _ = std::fs::rename(path, name);
     let kept = path.parent().map(|folder| ending_in(folder, DAMAGED));

@@ -7,10 +7,14 @@
 
 mod fault;
 mod files;
+mod index;
 mod reader;
 mod segment;
 #[cfg(test)]
 mod tests;
+mod times;
+#[cfg(test)]
+mod times_tests;
 
 use std::io;
 use std::os::fd::AsFd;
@@ -20,6 +24,8 @@ use std::sync::Arc;
 pub use files::block_new_files;
 pub use reader::{LogBytes, Reader};
 use segment::Segment;
+use times::TimeWriter;
+pub use times::{TimeMark, time_at};
 
 /// Data bytes of a log's first files: a quiet pane costs little, a busy one changes files rarely.
 const SEGMENT_BYTES: [usize; 3] = [60 << 10, 252 << 10, 1020 << 10];
@@ -37,6 +43,12 @@ pub struct Log {
     begun: usize,
     /// The files of the folder were read.
     opened: bool,
+    /// The times of the newest file.
+    times: TimeWriter,
+    /// The time of what is read next, in milliseconds since 1970; `None` if it is unknown.
+    now: Option<u64>,
+    /// Indexes without files were removed.
+    swept: bool,
 }
 
 /// The result of reusing the oldest file.
@@ -63,13 +75,24 @@ impl Log {
     pub fn unopened(folder: &Path, budget: u64) -> Self {
         let folder = folder.to_owned();
         let segments = Reader::default();
-        Self { folder, budget, segments, current: None, begun: 0, opened: false }
+        Self {
+            folder,
+            budget,
+            segments,
+            current: None,
+            begun: 0,
+            opened: false,
+            times: TimeWriter::default(),
+            now: None,
+            swept: false,
+        }
     }
 
     fn find_segments(&mut self) -> io::Result<()> {
         let found = files::open_all(&self.folder)?;
         self.begun = found.len();
         self.current = found.back().cloned();
+        self.times = self.current.as_deref().map(TimeWriter::of).unwrap_or_default();
         self.segments.replace(found);
         self.opened = true;
         Ok(())
@@ -121,17 +144,20 @@ impl Log {
         let size = self.next_bytes();
         let segment = Arc::new(files::create(&self.folder, start, size)?);
         self.begun += 1;
+        if !std::mem::replace(&mut self.swept, true) {
+            files::remove_stray_indexes(&self.folder);
+        }
         self.continue_in(segment);
         while self.disk_bytes() > self.budget && self.drop_oldest() > 0 {}
         Ok(())
     }
 
-    /// Checks whether [`Log::make_room`] would find room on the disk.
+    /// Checks whether [`Log::make_room`] would find room on disk.
     pub fn check_room(&self) -> io::Result<()> {
         files::check_room(&self.folder, self.next_bytes())
     }
 
-    /// Empties the oldest file and continues in it, which needs no room on the disk. Bytes from
+    /// Empties the oldest file and continues in it, which needs no room on disk. Bytes from
     /// `needed` on are preserved.
     pub fn reuse_oldest(&mut self, needed: u64) -> io::Result<Reuse> {
         self.drop_damaged();
@@ -154,11 +180,26 @@ impl Log {
         Ok(Reuse::Done)
     }
 
+    /// Sets the time of what is read from now on. It must not go back.
+    pub fn set_time(&mut self, wall_ms: u64) {
+        self.now = Some(wall_ms);
+    }
+
+    /// The time of the newest output that has one, if it is in the newest file.
+    pub fn last_time(&self) -> Option<u64> {
+        self.times.last_ms()
+    }
+
     /// Reads up to `most` bytes from a PTY into the log; returns how many were read, 0 at the end
     /// of the stream. Without room they are counted and dropped.
     pub fn read_from(&mut self, pty: impl AsFd, most: usize) -> io::Result<usize> {
         match &self.current {
-            Some(segment) if self.has_room() => segment.read_from(pty, most),
+            Some(segment) if self.has_room() => {
+                if let Some(now) = self.now {
+                    self.times.note(segment, now);
+                }
+                segment.read_from(pty, most)
+            }
             _ => self.discard(pty, most),
         }
     }
@@ -175,7 +216,7 @@ impl Log {
         self.segments.end()
     }
 
-    /// Bytes that the log's files take on the disk.
+    /// Bytes that the log's files take on disk.
     pub fn disk_bytes(&self) -> u64 {
         self.segments.disk_bytes()
     }
@@ -183,7 +224,7 @@ impl Log {
     /// Removes the oldest file, but never the newest. Returns the bytes that were freed.
     pub fn drop_oldest(&mut self) -> u64 {
         let Some(oldest) = self.segments.drop_oldest() else { return 0 };
-        let _ = std::fs::remove_file(oldest.path());
+        files::remove(oldest.path());
         oldest.disk_bytes()
     }
 
@@ -201,6 +242,7 @@ impl Log {
         if let Some(before) = self.segments.last() {
             before.set_next(segment.start());
         }
+        self.times = TimeWriter::of(&segment);
         self.current = Some(segment.clone());
         self.segments.push(segment);
     }

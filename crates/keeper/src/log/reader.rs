@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::Reuse;
 use super::segment::Segment;
+use super::times::{self, TimeMark};
 
 /// Reads a log that is being written.
 #[derive(Debug, Clone, Default)]
@@ -54,10 +55,10 @@ impl Reader {
     /// The offset after the last available byte before `offset`; 0 if there is none.
     pub fn end_before(&self, offset: u64) -> u64 {
         let segments = self.read();
-        let there = segments.iter().rev().filter(|segment| !segment.is_damaged());
+        let readable = segments.iter().rev().filter(|segment| !segment.is_damaged());
         let before =
             |segment: &&Arc<Segment>| segment.start() < offset && segment.end() > segment.start();
-        let last = there.into_iter().find(before);
+        let last = readable.into_iter().find(before);
         last.map_or(0, |segment| segment.end().min(offset))
     }
 
@@ -128,6 +129,25 @@ impl Reader {
             0 => at,
             _ => at.max(end),
         }
+    }
+
+    /// When the bytes from `from` to `to` were read: all marks in between, and the last one before. The time of
+    /// output of an older patterm is unknown.
+    pub fn times(&self, from: u64, to: u64) -> Vec<TimeMark> {
+        let all = self.read();
+        let first = all.partition_point(|segment| segment.end() <= from);
+        let segments: Vec<_> = all.range(first..).cloned().collect();
+        drop(all);
+        // Each file begins with a mark of its own.
+        let segments = segments.iter().take_while(|segment| segment.start() < to);
+        let mut marks = Vec::new();
+        for mark in segments.filter(|segment| !segment.is_damaged()).flat_map(|it| it.marks()) {
+            if mark.offset < to {
+                times::push(&mut marks, mark);
+            }
+        }
+        let needed = marks.partition_point(|mark| mark.offset <= from).saturating_sub(1);
+        marks.split_off(needed)
     }
 
     /// Releases the memory of bytes that were written or read, except the last page. They stay in

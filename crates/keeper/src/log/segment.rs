@@ -1,5 +1,5 @@
 //! One file of a log: a page with a header that says how much is written, then the bytes. It is
-//! allocated in full before it is mapped: a write without room on the disk would fail in the
+//! allocated in full before it is mapped: a write without room on disk would fail in the
 //! middle, and a fault inside a read would lose what was read. The written length is also kept in
 //! memory, and only that is trusted: others may change the file.
 
@@ -9,11 +9,15 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::fault::FaultGuard;
+use super::index;
+use super::times::{self, HEADER_MARKS, TimeMark};
 
 const PAGE: usize = 4096;
 
@@ -25,6 +29,12 @@ const MAGIC: u64 = u64::from_ne_bytes(*b"patlog01");
 /// A larger file is not one of ours, and is not read.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
+/// How much room is prepared for a read at least: a terminal returns less than that at once.
+const READ_ROOM: usize = PAGE;
+
+/// How far ahead room is prepared: few system calls for a busy pane, little memory for a quiet one.
+const PREPARED_ROOM: usize = 3 * PAGE;
+
 /// Offsets are JSON numbers on the wire; a file that claims to begin later is damaged.
 const MAX_OFFSET: u64 = 1 << 53;
 
@@ -34,12 +44,19 @@ const WORD_START: usize = 1;
 const WORD_LENGTH: usize = 2;
 /// The start of the next segment, or 0 if there is none; 0.1.0 left it at 0.
 const WORD_NEXT: usize = 3;
+/// The first of the times: two words for each, the offset and then the milliseconds, which are 0 in unused ones.
+/// 0.1.0 neither reads nor clears them; it only leaves offsets that are not in the file.
+const WORD_TIMES: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct Segment {
     path: PathBuf,
     start: u64,
     length: AtomicUsize,
+    /// The end of the data pages that are mapped for writing. Only the writer uses it.
+    prepared: AtomicUsize,
+    /// Held while times move from the header to the index, and while both are read.
+    marks_lock: Mutex<()>,
     // Dropped in this order: memory that is no longer mapped must not be guarded.
     guard: FaultGuard,
     mapping: Mapping,
@@ -117,7 +134,9 @@ impl Segment {
         // SAFETY: the range is the new mapping, and the advice changes no content.
         let _ = unsafe { madvise(base, size, Advice::Random) };
         let mapping = Mapping { base: base.cast(), size };
-        Ok(Self { path: path.to_owned(), start: 0, length: AtomicUsize::new(0), guard, mapping })
+        let (path, length) = (path.to_owned(), AtomicUsize::new(0));
+        let (prepared, marks_lock) = (AtomicUsize::new(0), Mutex::default());
+        Ok(Self { path, start: 0, length, prepared, marks_lock, guard, mapping })
     }
 
     /// Recovers bytes beyond the recorded length, up to the last one that is not zero: they were
@@ -137,7 +156,7 @@ impl Segment {
     pub(super) fn read_from(&self, pty: impl AsFd, most: usize) -> io::Result<usize> {
         use std::os::fd::AsRawFd;
         let from = self.length();
-        let room = most.min(self.capacity() - from);
+        let room = most.min(self.prepare(from)? - from);
         let pty = pty.as_fd().as_raw_fd();
         // SAFETY: the range lies in the mapping behind the published length, where no reader reads
         // and only this writer writes.
@@ -153,15 +172,42 @@ impl Segment {
         Ok(read)
     }
 
+    /// Maps the pages that the next read writes to; returns where they end. If the kernel had to map a page in
+    /// the middle of a read, and this process was killed meanwhile, the read would fail after it had taken up
+    /// to 64 bytes from the terminal, and those would be lost.
+    fn prepare(&self, from: usize) -> io::Result<usize> {
+        let prepared = self.prepared.load(Ordering::Relaxed);
+        if prepared >= self.capacity().min(from + READ_ROOM) {
+            return Ok(prepared);
+        }
+        let page = |at: usize| (HEADER + at) / PAGE * PAGE;
+        let begin = page(from.max(prepared));
+        let end = page(from + PREPARED_ROOM + PAGE - 1).min(self.mapping.size);
+        // SAFETY: the range is page-aligned and within the mapping; the advice changes no content.
+        let mapped = unsafe {
+            madvise(self.mapping.base.add(begin).cast(), end - begin, Advice::LinuxPopulateWrite)
+        };
+        // Nothing was read yet: the log continues in another file. Kernels before 5.14 cannot do this, and any other
+        // failure is no worse than not trying.
+        if mapped == Err(Errno::FAULT) {
+            self.guard.set_damaged();
+            return Err(Errno::FAULT.into());
+        }
+        self.prepared.store(end - HEADER, Ordering::Relaxed);
+        Ok(end - HEADER)
+    }
+
     fn publish(&self, length: usize) {
         self.word(WORD_LENGTH).store(length as u64, Ordering::Release);
         self.length.store(length, Ordering::Release);
     }
 
-    /// Empties the file for bytes from another offset on. This needs no room on the disk and no
+    /// Empties the file for bytes from another offset on. This needs no room on disk and no
     /// write access to the folder: a file that cannot be renamed keeps its name, since the header
     /// contains its start. A file that was removed cannot be reused.
     pub(super) fn reuse(&mut self, path: &Path, start: u64) -> io::Result<()> {
+        // Even if it stays, it does not count: it names another start.
+        let _ = std::fs::remove_file(index::path(&self.path));
         match std::fs::rename(&self.path, path) {
             Ok(()) => path.clone_into(&mut self.path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
@@ -171,9 +217,11 @@ impl Segment {
         // the recorded end is too late, never too early.
         // SAFETY: nobody else holds this segment, and the range is all of the mapping's data.
         unsafe { self.mapping.base.add(HEADER).write_bytes(0, self.capacity()) };
+        self.replace_header_marks(&[]);
         self.word(WORD_NEXT).store(0, Ordering::Release);
         self.word(WORD_START).store(start, Ordering::Release);
         self.start = start;
+        self.prepared = AtomicUsize::new(0);
         self.publish(0);
         Ok(())
     }
@@ -186,6 +234,70 @@ impl Segment {
     /// Whether there was a next one.
     pub(super) fn has_next(&self) -> bool {
         self.word(WORD_NEXT).load(Ordering::Acquire) != 0
+    }
+
+    /// When its output was read: the times in the index beside it, then those in its header.
+    pub(super) fn marks(&self) -> Vec<TimeMark> {
+        let _guard = self.marks_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut marks = index::read_marks(&self.path, self.start);
+        marks.retain(|mark| mark.offset <= self.end());
+        for mark in self.header_marks() {
+            times::push(&mut marks, mark);
+        }
+        marks
+    }
+
+    /// For the writer, which must not wait; `None` while somebody reads the times.
+    pub(super) fn try_lock_marks(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.marks_lock.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// The times in the header. Those of another file that used this one before do not count.
+    pub(super) fn header_marks(&self) -> Vec<TimeMark> {
+        let mut marks = Vec::new();
+        for at in 0..HEADER_MARKS {
+            let [offset, time] = self.mark_words(at);
+            let wall_ms = time.load(Ordering::Acquire);
+            let mark = TimeMark { offset: offset.load(Ordering::Relaxed), wall_ms };
+            if wall_ms == 0 {
+                break;
+            }
+            if (self.start..=self.end()).contains(&mark.offset) {
+                times::push(&mut marks, mark);
+            }
+        }
+        marks
+    }
+
+    /// How many places for times in the header are used, also by those that do not count.
+    pub(super) fn header_marks_used(&self) -> usize {
+        let is_used = |at: &usize| self.mark_words(*at)[1].load(Ordering::Acquire) != 0;
+        (0..HEADER_MARKS).take_while(is_used).count()
+    }
+
+    /// Called by the writer: stores a time in the header. The time itself is stored last: before, it is unused.
+    pub(super) fn set_header_mark(&self, at: usize, mark: TimeMark) {
+        let [offset, time] = self.mark_words(at);
+        offset.store(mark.offset, Ordering::Relaxed);
+        time.store(mark.wall_ms, Ordering::Release);
+    }
+
+    /// Called by the writer. If a server dies halfway, what is left is in order, or is ignored for not being so.
+    pub(super) fn replace_header_marks(&self, marks: &[TimeMark]) {
+        for (at, mark) in marks.iter().enumerate() {
+            self.set_header_mark(at, *mark);
+        }
+        for at in (marks.len()..HEADER_MARKS).rev() {
+            self.set_header_mark(at, TimeMark { offset: 0, wall_ms: 0 });
+        }
+    }
+
+    fn mark_words(&self, at: usize) -> [&AtomicU64; 2] {
+        [self.word(WORD_TIMES + 2 * at), self.word(WORD_TIMES + 2 * at + 1)]
     }
 
     /// The bytes written so far. If the file fails in the meantime they are zeros.

@@ -62,6 +62,20 @@ fn copied_bytes_are_released_from_memory() {
     assert!(resident_kib(dir.path()) < 100, "{}", resident_kib(dir.path()));
 }
 
+/// A page fault in the middle of a read may fail, and then bytes are lost: see `Segment::prepare`.
+#[test]
+fn pages_are_mapped_before_they_are_read_into() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = Log::open(dir.path(), 64 << 20).unwrap();
+    log.make_room().unwrap();
+    let (reader, _writer) = io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&reader, true).unwrap();
+    let read = log.read_from(&reader, 16 << 10);
+    assert_eq!(read.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    // The header and three pages, although nothing was read.
+    assert_eq!(resident_kib(dir.path()), 16);
+}
+
 /// The resident memory of a folder's mapped files.
 fn resident_kib(folder: &Path) -> u64 {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();

@@ -1,10 +1,12 @@
-//! A file that says that something was typed into a process and neither entered nor given up. It is not
-//! synced: it must outlive the server, and need not outlive the machine, since the process does not.
+//! A file that records a draft: text that was typed into a process and neither submitted nor discarded. It is not
+//! synced: it must survive the server but not the machine, since the process does not either.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Its name in the folder of the process's output.
+use crate::process::RunNumber;
+
+/// Its name in the folder with the output of the process.
 const FILE: &str = "draft";
 
 /// The file of one process.
@@ -12,24 +14,24 @@ const FILE: &str = "draft";
 pub struct DraftMark(PathBuf);
 
 impl DraftMark {
-    /// The mark in the folder of a process's output.
+    /// The mark in the folder with the output of a process.
     pub fn within(folder: &Path) -> Self {
         Self(folder.join(FILE))
     }
 
     /// Whether an earlier server left a draft in this run of the process.
-    pub(super) fn is_set(&self, run: u64) -> bool {
+    pub(super) fn is_set(&self, run: RunNumber) -> bool {
         std::fs::read_to_string(&self.0).is_ok_and(|text| text == run.to_string())
     }
 
-    /// Notes whether there is a draft.
-    pub(super) fn set(&self, run: u64, draft: bool) {
+    /// Records whether there is a draft.
+    pub(super) fn set(&self, run: RunNumber, draft: bool) {
         let written = match draft {
             true => std::fs::write(&self.0, run.to_string()),
             false => std::fs::remove_file(&self.0),
         };
         if let Err(error) = written.or_else(unless_gone) {
-            tracing::warn!(file = %self.0.display(), %error, "cannot note whether there is a draft");
+            tracing::warn!(file = %self.0.display(), %error, "cannot record whether there is a draft");
         }
     }
 }

@@ -1,46 +1,43 @@
-//! What a person typed and has not seen the echo of. A key and its echo pass three threads and two
-//! other programs; beside a flood, which keeps all processors busy, each of them would wait for its
-//! turn. So the reader stands still for a moment: what floods is not read, its program waits, and
-//! the processors are free.
+//! Echoes that a person waits for. A key and its echo pass through three threads and two other programs; during a
+//! flood that keeps all processors busy, each of them would wait for its turn. So the reader holds back all other
+//! panes for a moment: the flooding program has to wait, and the processors are free.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
 
 use super::run::ProcessRun;
 
-/// How long others wait for one echo at the most: a program that prints nothing for a key must not
-/// cost more.
+/// The longest time that others wait for one echo: a key for which a program prints nothing must not cost more.
 const HOLD: Duration = Duration::from_millis(5);
 
-/// How long they wait once the echo is on its screen, so that it is drawn.
+/// How long they wait after the echo is on its screen, so that it can be drawn.
 const DRAW: Duration = Duration::from_micros(500);
 
-/// How often a pane that a person typed into is looked at between the turns of others, until it has
-/// printed something: as long as a flood of them lasts for one key.
+/// How often a pane that a person typed into is read between the turns of others until it has printed something.
 const LOOKS: u32 = 1024;
 
 /// Panes that were typed into.
 #[derive(Debug, Default)]
 pub(super) struct Echoes {
-    /// Those that have printed nothing yet, and how often they are looked at.
+    /// Panes that have printed nothing yet, each with the number of reads left.
     awaited: Vec<(u64, u32)>,
-    /// Those that have, and wait for the parser.
-    printed: Vec<Arc<ProcessRun>>,
-    /// Until when all others wait.
+    /// Panes that have printed something that may not be parsed or drawn yet.
+    printed: Vec<(u64, Arc<ProcessRun>)>,
+    /// All other panes wait until then.
     until: Option<Instant>,
-    /// When the echo will be drawn, once it is parsed.
+    /// When the echo will have been drawn; set once it is parsed.
     drawn: Option<Instant>,
-    /// They do not wait again before this: as long as they waited, they are read.
+    /// The others do not wait again before this, so that they are read for as long as they waited.
     again: Option<Instant>,
 }
 
 impl Echoes {
-    /// Notes that somebody typed into a pane.
+    /// A person typed into a pane.
     pub(super) fn wait_for(&mut self, token: u64, now: Instant) {
-        if !self.awaited.iter().any(|(other, _)| *other == token) {
+        self.end_if_over(now);
+        if !self.awaited.iter().any(|(awaited, _)| *awaited == token) {
             self.awaited.push((token, LOOKS));
         }
         if self.until.is_none() && self.again.is_none_or(|again| now >= again) {
@@ -48,32 +45,46 @@ impl Echoes {
         }
     }
 
-    /// Panes that have printed nothing yet.
-    pub(super) fn awaited(&self) -> impl Iterator<Item = u64> {
-        self.awaited.iter().map(|(token, _)| *token)
+    /// Panes that are read though the others wait: those that have printed nothing yet, and those that may continue.
+    pub(super) fn typed_into(&self) -> impl Iterator<Item = u64> {
+        let printed = self.printed.iter().map(|(token, _)| *token);
+        self.awaited.iter().map(|(token, _)| *token).chain(printed)
     }
 
-    /// Looks at them: `read` returns `None` for one that cannot be read, and the process where
-    /// something was printed.
-    pub(super) fn look(&mut self, mut read: impl FnMut(u64) -> Option<Option<Arc<ProcessRun>>>) {
-        let printed = &mut self.printed;
-        self.awaited.retain_mut(|(token, looks)| {
-            *looks -= 1;
-            match read(*token) {
-                None => false,
-                Some(None) => *looks > 0,
-                Some(Some(run)) => {
-                    printed.push(run);
-                    false
-                }
-            }
+    pub(super) fn is_typed_into(&self, token: u64) -> bool {
+        self.typed_into().any(|typed_into| typed_into == token)
+    }
+
+    /// The panes that are read once more, to see whether they have printed something.
+    pub(super) fn tokens_to_look_at(&mut self) -> Vec<u64> {
+        self.awaited.retain_mut(|(_, looks)| {
+            *looks = looks.saturating_sub(1);
+            *looks > 0
         });
+        self.typed_into().collect()
     }
 
-    /// How long nothing but an echo is to be read; `None` if all may be.
+    /// A pane cannot be read.
+    pub(super) fn forget(&mut self, token: u64) {
+        self.awaited.retain(|(awaited, _)| *awaited != token);
+        self.printed.retain(|(printed, _)| *printed != token);
+    }
+
+    /// A pane has printed something; whether that was awaited.
+    pub(super) fn printed(&mut self, token: u64, run: &Arc<ProcessRun>) -> bool {
+        let before = self.awaited.len();
+        self.awaited.retain(|(awaited, _)| *awaited != token);
+        let is_awaited = self.awaited.len() < before;
+        if is_awaited && !self.printed.iter().any(|(printed, _)| *printed == token) {
+            self.printed.push((token, run.clone()));
+        }
+        is_awaited
+    }
+
+    /// How long the reader must hold back all other panes; `None` if it may read them.
     pub(super) fn hold(&mut self, now: Instant) -> Option<Timespec> {
         let until = self.until.as_mut()?;
-        if self.awaited.is_empty() && self.printed.iter().all(|run| run.lag() == 0) {
+        if self.awaited.is_empty() && self.printed.iter().all(|(_, run)| run.lag() == 0) {
             let drawn = match self.printed.is_empty() {
                 true => now,
                 false => *self.drawn.get_or_insert(now + DRAW),
@@ -81,18 +92,16 @@ impl Echoes {
             *until = drawn.min(*until);
         }
         let left = until.saturating_duration_since(now);
-        if left.is_zero() {
-            self.printed.clear();
-            (self.until, self.drawn, self.again) = (None, None, Some(now + HOLD));
-            return None;
-        }
+        self.end_if_over(now);
+        self.until?;
         Some(Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) })
     }
-}
 
-/// Notes that a process is parsed; `true` if the reader waits for that.
-pub(super) fn is_awaited(run: &ProcessRun) -> bool {
-    run.echoes.swap(false, Ordering::AcqRel)
+    fn end_if_over(&mut self, now: Instant) {
+        let Some(until) = self.until.filter(|until| *until <= now) else { return };
+        self.printed.clear();
+        (self.until, self.drawn, self.again) = (None, None, Some(until + HOLD));
+    }
 }
 
 #[cfg(test)]
@@ -100,26 +109,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_without_an_echo_holds_the_others_up_for_a_moment_and_then_not_for_as_long() {
+    fn a_key_without_an_echo_delays_the_others_for_a_moment_and_then_not_for_the_same_time() {
         let (mut echoes, start) = (Echoes::default(), Instant::now());
         assert_eq!(echoes.hold(start), None, "nobody typed");
         echoes.wait_for(1, start);
         assert!(echoes.hold(start).is_some());
-        echoes.look(|_| Some(None));
+        assert_eq!(echoes.tokens_to_look_at(), [1]);
         assert!(echoes.hold(start + HOLD / 2).is_some());
         assert_eq!(echoes.hold(start + HOLD), None);
         echoes.wait_for(1, start + HOLD);
         assert_eq!(echoes.hold(start + HOLD), None, "it is the others' turn");
-        assert_eq!(echoes.awaited().count(), 1, "but it is looked at between theirs");
+        assert!(echoes.is_typed_into(1), "but it is read between theirs");
         echoes.wait_for(1, start + HOLD * 2);
         assert!(echoes.hold(start + HOLD * 2).is_some());
     }
 
     #[test]
-    fn a_pane_that_cannot_be_read_holds_nobody_up() {
+    fn a_pane_that_cannot_be_read_delays_nobody() {
         let (mut echoes, start) = (Echoes::default(), Instant::now());
         echoes.wait_for(1, start);
-        echoes.look(|_| None);
+        echoes.forget(1);
         assert_eq!(echoes.hold(start), None);
     }
 }

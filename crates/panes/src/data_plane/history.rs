@@ -1,74 +1,73 @@
-//! One byte budget for what scrolled off all screens: when it is spent the coldest rows go,
-//! whoever's they are.
+//! One byte budget for the history of all screens: when it is exceeded, the oldest rows are dropped, whichever pane
+//! they belong to.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use super::run::ProcessRun;
-use crate::process::ProcessId;
+use crate::process::{ProcessId, RunNumber};
 
-/// Bytes dropped at once: one block of a history, so that the next coldest may be another pane's.
+/// Bytes dropped at once: this drops one block of a history, so that the next oldest may be another pane's.
 const STEP_BYTES: usize = 1;
 
-/// How much history there is, and whose.
+/// The sizes of all histories.
 #[derive(Debug)]
 pub(super) struct Histories {
     budget: usize,
     total: usize,
-    panes: HashMap<(ProcessId, u64), Known>,
-    /// Grows with every turn of the parser: rows with a smaller one are older.
+    runs: HashMap<(ProcessId, RunNumber), History>,
+    /// Increases with every turn of the parser: rows with a smaller stamp are older.
     stamp: u64,
 }
 
 #[derive(Debug)]
-struct Known {
+struct History {
     run: Weak<ProcessRun>,
     bytes: usize,
-    /// The stamp of its coldest rows; `None` where it has no history.
+    /// The stamp of its oldest rows; `None` if it has no history.
     oldest: Option<u64>,
 }
 
 impl Histories {
     pub(super) fn new(budget: usize) -> Self {
-        Self { budget, total: 0, panes: HashMap::new(), stamp: 0 }
+        Self { budget, total: 0, runs: HashMap::new(), stamp: 0 }
     }
 
-    /// What new rows are stamped with.
+    /// The stamp for new rows.
     pub(super) fn next_stamp(&mut self) -> u64 {
         self.stamp += 1;
         self.stamp
     }
 
-    /// Counts a pane's history again, and drops the coldest rows of all while there is too much.
+    /// Counts the history of a run again, and drops the oldest rows of all runs while there are too many.
     pub(super) fn count(&mut self, run: &Arc<ProcessRun>) {
         let key = (run.id.clone(), run.number);
-        if !self.panes.contains_key(&key) {
-            // With each that comes, those that went are forgotten: even a weak hold on one keeps
-            // its memory.
-            self.panes.retain(|_, known| known.run.strong_count() > 0);
-            self.total = self.panes.values().map(|known| known.bytes).sum();
-            let known = Known { run: Arc::downgrade(run), bytes: 0, oldest: None };
-            self.panes.insert(key.clone(), known);
+        if !self.runs.contains_key(&key) {
+            // A new run is the occasion to forget closed ones: even a weak reference keeps their memory.
+            self.runs.retain(|_, known| known.run.strong_count() > 0);
+            self.total = self.runs.values().map(|known| known.bytes).sum();
+            let known = History { run: Arc::downgrade(run), bytes: 0, oldest: None };
+            self.runs.insert(key.clone(), known);
         }
-        self.look(&key, run, 0);
+        self.measure(&key, run, 0);
         if self.total > self.budget {
-            self.panes.retain(|_, known| known.run.strong_count() > 0);
-            self.total = self.panes.values().map(|known| known.bytes).sum();
+            self.runs.retain(|_, known| known.run.strong_count() > 0);
+            self.total = self.runs.values().map(|known| known.bytes).sum();
         }
         while self.total > self.budget {
-            let coldest = self.panes.iter().filter(|(_, known)| known.oldest.is_some());
-            let Some((key, known)) = coldest.min_by_key(|(_, known)| known.oldest) else { return };
+            let oldest = self.runs.iter().filter(|(_, known)| known.oldest.is_some());
+            let Some((key, known)) = oldest.min_by_key(|(_, known)| known.oldest) else { return };
             let (key, Some(run)) = (key.clone(), known.run.upgrade()) else { return };
-            self.look(&key, &run, STEP_BYTES);
+            self.measure(&key, &run, STEP_BYTES);
         }
     }
 
-    /// Drops `bytes` of a pane's history and notes what is left.
-    fn look(&mut self, key: &(ProcessId, u64), run: &ProcessRun, bytes: usize) {
-        let mut screen = run.screen();
+    /// Drops `bytes` of a history and measures the rest.
+    fn measure(&mut self, key: &(ProcessId, RunNumber), run: &ProcessRun, bytes: usize) {
+        let mut screen = run.screen_to_feed();
         let history = screen.history_mut();
         history.drop_oldest(bytes);
-        if let Some(known) = self.panes.get_mut(key) {
+        if let Some(known) = self.runs.get_mut(key) {
             self.total = self.total - known.bytes + history.bytes();
             known.bytes = history.bytes();
             known.oldest = history.oldest_stamp();
@@ -82,11 +81,13 @@ mod tests {
     use patterm_screen::{Screen, Size};
 
     use super::*;
+    use crate::offset::Offset;
 
     fn run_of(dir: &tempfile::TempDir, number: u64) -> Arc<ProcessRun> {
         let id = ProcessId::new(number);
         let log = Log::open(&dir.path().join(id.as_str()), 1 << 20).unwrap();
-        Arc::new(ProcessRun::new(id, 1, None, log.reader(), Screen::new(Size::new(24, 80)), 0))
+        let (screen, first) = (Screen::new(Size::new(24, 80)), RunNumber::FIRST);
+        Arc::new(ProcessRun::new(id, first, None, log.reader(), screen, Offset::START))
     }
 
     fn print(histories: &mut Histories, run: &Arc<ProcessRun>, lines: usize) {
@@ -98,25 +99,28 @@ mod tests {
     }
 
     #[test]
-    fn the_coldest_rows_go_first_and_the_budget_holds_over_all() {
+    fn the_oldest_rows_are_dropped_first_and_the_budget_holds_for_all_panes() {
         const BUDGET: usize = 1 << 20;
         let dir = tempfile::tempdir().unwrap();
-        let (cold, warm) = (run_of(&dir, 1), run_of(&dir, 2));
+        let (old, new) = (run_of(&dir, 1), run_of(&dir, 2));
         let mut histories = Histories::new(BUDGET);
-        print(&mut histories, &cold, 5_000);
-        print(&mut histories, &warm, 5_000);
+        print(&mut histories, &old, 5_000);
+        print(&mut histories, &new, 5_000);
         let bytes = |run: &ProcessRun| run.screen().history().bytes();
         let first_line = |run: &ProcessRun| run.screen().history().first_line();
-        assert_eq!((first_line(&cold), first_line(&warm)), (0, 0));
-        while first_line(&warm) == 0 {
-            print(&mut histories, &warm, 1_000);
-            assert!(bytes(&cold) + bytes(&warm) <= BUDGET);
+        assert_eq!((first_line(&old), first_line(&new)), (0, 0));
+        while first_line(&new) == 0 {
+            print(&mut histories, &new, 1_000);
+            assert!(bytes(&old) + bytes(&new) <= BUDGET);
         }
-        assert!(run_is_empty(&cold), "the cold one gave all before the warm one gave any");
-        // What a closed pane had is free again.
-        drop(warm);
-        print(&mut histories, &cold, 5_000);
-        assert_eq!(histories.total, bytes(&cold) + histories.gone());
+        assert!(
+            run_is_empty(&old),
+            "all rows of the old one were dropped before any of the new one"
+        );
+        // The history of a closed pane no longer counts.
+        drop(new);
+        print(&mut histories, &old, 5_000);
+        assert_eq!(histories.total, bytes(&old) + histories.gone());
     }
 
     #[test]
@@ -145,9 +149,9 @@ mod tests {
     }
 
     impl Histories {
-        /// Bytes still counted for panes that are no more: found when the budget is spent.
+        /// Bytes that are still counted for closed runs; they are found when the budget is exceeded.
         fn gone(&self) -> usize {
-            let gone = self.panes.values().filter(|known| known.run.strong_count() == 0);
+            let gone = self.runs.values().filter(|known| known.run.strong_count() == 0);
             gone.map(|known| known.bytes).sum()
         }
     }

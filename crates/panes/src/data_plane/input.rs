@@ -1,36 +1,36 @@
-//! What is on its way into a process: one queue, in the order of arrival, so that two writers
-//! never mix bytes.
+//! Queued input of a process: one queue in the order of arrival, so that the bytes of two writers never mix.
 
 use std::collections::VecDeque;
 
-/// Bytes that may wait for a program that does not read: more than anybody types or pastes, and
-/// small enough to say no in time.
+/// Bytes that may wait for a program that does not read: more than anybody types or pastes, and small enough to
+/// report an error in time.
 pub const INPUT_BYTES: usize = 1 << 20;
 
 /// The queue of one process.
 #[derive(Debug, Default)]
 pub(super) struct Input {
     pieces: VecDeque<Vec<u8>>,
-    /// Bytes of the first piece that are written already.
+    /// Bytes of the first piece that are already written.
     written: usize,
+    /// Bytes in both queues that are not written.
     waiting: usize,
-    /// A writer has reserved the keyboard; what others write waits until it is released.
+    /// A writer has reserved the keyboard; input of others waits in `after` until it is released.
     reserved: bool,
     after: VecDeque<Vec<u8>>,
 }
 
-/// The queue is full: the program does not read.
+/// The queue is full, because the program does not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InputFull;
 
 impl Input {
-    /// Puts pieces in line, each to be written by itself and nothing between them; all or none.
+    /// Queues pieces, each to be written separately with nothing in between; all or none.
     pub(super) fn push(&mut self, pieces: Vec<Vec<u8>>) -> Result<(), InputFull> {
         let reserved = self.reserved;
         self.put(pieces, reserved)
     }
 
-    /// The same for whoever has the keyboard, and for the terminal's own answers.
+    /// The same for the writer that has reserved the keyboard, and for replies of the terminal itself.
     pub(super) fn push_now(&mut self, pieces: Vec<Vec<u8>>) -> Result<(), InputFull> {
         self.put(pieces, false)
     }
@@ -41,17 +41,17 @@ impl Input {
             return Err(InputFull);
         }
         self.waiting += bytes;
-        let line = if after { &mut self.after } else { &mut self.pieces };
-        line.extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
+        let queue = if after { &mut self.after } else { &mut self.pieces };
+        queue.extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
         Ok(())
     }
 
-    /// Gives the keyboard to one writer; `false` if another has it.
+    /// Reserves the keyboard for one writer; `false` if another has it.
     pub(super) fn reserve(&mut self) -> bool {
         !std::mem::replace(&mut self.reserved, true)
     }
 
-    /// Takes it back: what others wrote meanwhile follows.
+    /// Releases the keyboard: input that others wrote meanwhile follows.
     pub(super) fn release(&mut self) {
         self.reserved = false;
         self.pieces.append(&mut self.after);
@@ -61,7 +61,7 @@ impl Input {
         self.pieces.is_empty()
     }
 
-    /// Writes with `write` until it takes no more.
+    /// Writes with `write` until that fails or the queue is empty.
     pub(super) fn drain<E>(
         &mut self,
         mut write: impl FnMut(&[u8]) -> Result<usize, E>,
@@ -78,7 +78,7 @@ impl Input {
         Ok(())
     }
 
-    /// Nobody reads any more.
+    /// Drops all input.
     pub(super) fn clear(&mut self) {
         *self = Self { reserved: self.reserved, ..Self::default() };
     }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_written_whole_and_in_order_however_little_is_taken() {
+    fn pieces_are_written_completely_and_in_order_however_short_the_writes_are() {
         let mut input = Input::default();
         for texts in [&["one ", ""][..], &[], &["two ", "three"]] {
             input.push(pieces(texts)).unwrap();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_takes_all_or_nothing() {
+    fn a_full_queue_accepts_all_pieces_or_none() {
         let mut input = Input::default();
         input.push(vec![vec![0; INPUT_BYTES - 1]]).unwrap();
         assert_eq!(input.push(pieces(&["a", "b"])), Err(InputFull));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn while_one_has_the_keyboard_the_others_come_after() {
+    fn input_of_others_follows_after_a_reservation() {
         let mut input = Input::default();
         input.push(pieces(&["before "])).unwrap();
         assert!(input.reserve() && !input.reserve());

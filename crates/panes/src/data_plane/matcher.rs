@@ -1,226 +1,34 @@
-//! The thread that looks for what callers wait for, and for addresses. It reads the log behind the parser, at its own
-//! pace, so that a thousand waiters do not slow a flood; and it misses nothing, since the log holds
-//! what has long scrolled by.
+//! The thread that searches the output for patterns that callers wait for, and for addresses. It reads the log
+//! behind the parser at its own pace, so that a thousand waiters do not slow a flood down; and it misses nothing,
+//! since the log still has output that has scrolled off the screen.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use patterm_keeper::log::Reader;
-use patterm_screen::{Screen, Stripper};
-use regex::{Regex, RegexSet, RegexSetBuilder};
+use patterm_screen::Screen;
+use regex::Regex;
 use tokio::sync::oneshot;
 
 use super::run::ProcessRun;
 use super::turns::Turns;
+use super::waiters::{LineSource, MatchOutcome};
+use crate::offset::Offset;
 use crate::ports;
-use patterm_store::sync::lock;
 
-/// Bytes looked at of one pane before the next has its turn.
+/// Bytes of one run that are searched before the next run has its turn.
 const TURN_BYTES: usize = 256 << 10;
 
-/// A line longer than this is looked at in pieces of it.
-const LINE_BYTES: usize = 64 << 10;
-
-/// Memory that one set of patterns may take; the same again for its automaton. More and the
-/// patterns are tried one by one.
-const SET_BYTES: usize = 32 << 20;
-
-/// What a waiter hears.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MatchOutcome {
-    /// The line that matched.
-    Line(String),
-    /// The process ended without it.
-    Over,
-}
-
-#[derive(Debug)]
-struct Waiter {
-    number: u64,
-    pattern: Regex,
-    /// It may ask where a line begins or ends.
-    anchored: bool,
-    /// Where in the output it began to wait; what was printed before does not count.
-    from: u64,
-    answer: Option<oneshot::Sender<MatchOutcome>>,
-}
-
-/// Where a line was seen.
-#[derive(Debug, Clone, Copy)]
-enum PrintedAddress {
-    /// In the output, whose last byte stands before this offset.
-    Printed { before: u64 },
-    /// On the screen, when these had come: waiters are numbered as they come.
-    Shown { known: u64 },
-}
-
-impl PrintedAddress {
-    fn counts_for(self, waiter: &Waiter) -> bool {
-        match self {
-            Self::Printed { before } => waiter.from < before,
-            Self::Shown { known } => waiter.number <= known,
-        }
-    }
-}
-
-/// Who waits for something on one process.
-#[derive(Debug, Default)]
-pub(super) struct Waiters {
-    waiters: Vec<Waiter>,
-    last: u64,
-    /// All patterns at once; made anew when they change.
-    set: Option<Result<RegexSet, regex::Error>>,
-    /// What was looked at, and what of the last line is not ended yet.
-    looked: u64,
-    stripper: Stripper,
-    line: String,
-}
-
-impl Waiters {
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiters.is_empty()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.waiters.len()
-    }
-
-    /// The offset up to which was looked, if anybody waits.
-    pub(super) fn looked(&self) -> Option<u64> {
-        (!self.waiters.is_empty()).then_some(self.looked)
-    }
-
-    fn add(
-        &mut self,
-        log: &Reader,
-        pattern: Regex,
-        from: u64,
-    ) -> (u64, oneshot::Receiver<MatchOutcome>) {
-        if self.waiters.is_empty() {
-            // Nobody looked for a while: begin where the newest waiter does, with the line that
-            // is begun there.
-            self.looked = from;
-            self.stripper = Stripper::default();
-            let text = self.stripper.feed(&begun_line(log, from));
-            let begun = text.rsplit(['\n', '\r']).next().unwrap_or_default();
-            begun.clone_into(&mut self.line);
-        }
-        let (answer, found) = oneshot::channel();
-        self.last += 1;
-        let (number, anchored) = (self.last, is_anchored(pattern.as_str()));
-        self.waiters.push(Waiter { number, pattern, anchored, from, answer: Some(answer) });
-        self.set = None;
-        (self.last, found)
-    }
-
-    /// How far to look in one go: not past the place where somebody began to wait, so that what
-    /// was printed before is told apart from what came after.
-    fn look_to(&self, upto: u64) -> u64 {
-        let begins = self.waiters.iter().map(|waiter| waiter.from);
-        begins.filter(|from| *from > self.looked).fold(upto, u64::min)
-    }
-
-    fn remove(&mut self, number: u64) {
-        self.waiters.retain(|waiter| waiter.number != number);
-        self.set = None;
-    }
-
-    /// All patterns at once.
-    fn set(&mut self) -> &Result<RegexSet, regex::Error> {
-        self.set.get_or_insert_with(|| {
-            let patterns = self.waiters.iter().map(|waiter| waiter.pattern.as_str());
-            RegexSetBuilder::new(patterns).size_limit(SET_BYTES).dfa_size_limit(SET_BYTES).build()
-        })
-    }
-
-    /// Answers every waiter whose pattern is in the line, if it began to wait before that was seen.
-    fn look_at(&mut self, line: &str, seen: PrintedAddress) {
-        self.set();
-        let (waiters, set) = (&mut self.waiters, &self.set);
-        let mut answered = false;
-        let mut answer = |waiter: &mut Waiter| {
-            if seen.counts_for(waiter)
-                && let Some(answer) = waiter.answer.take()
-            {
-                let _ = answer.send(MatchOutcome::Line(line.trim_end().to_owned()));
-                answered = true;
-            }
-        };
-        match set {
-            // Whether any matches is told much sooner than which.
-            Some(Ok(set)) if !set.is_match(line) => return,
-            Some(Ok(set)) => set.matches(line).iter().for_each(|n| answer(&mut waiters[n])),
-            _ => waiters.iter_mut().filter(|w| w.pattern.is_match(line)).for_each(answer),
-        }
-        if answered {
-            self.waiters.retain(|waiter| waiter.answer.is_some());
-            self.set = None;
-        }
-    }
-
-    /// Takes text that was printed; line ends and carriage returns end a line.
-    fn take_text(&mut self, text: &str, printed: u64) {
-        let mut line = std::mem::take(&mut self.line);
-        line.push_str(text);
-        let ended = memchr::memrchr2(b'\n', b'\r', line.as_bytes()).map_or(0, |end| end + 1);
-        if self.may_match(&line[..ended]) {
-            for line in line[..ended].split(['\n', '\r']) {
-                self.look_at_line(line, printed);
-            }
-        }
-        line.drain(..ended);
-        if line.len() > LINE_BYTES {
-            self.look_at_line(&line, printed);
-            line.clear();
-        }
-        self.line = line;
-    }
-
-    /// Whether anything can be in any line of a text. To ask once for all lines costs much less
-    /// than for each, and mostly there is nothing; but where a line begins and ends, only the line
-    /// itself can tell.
-    fn may_match(&mut self, lines: &str) -> bool {
-        let anchored = self.waiters.iter().any(|waiter| waiter.anchored);
-        match self.set() {
-            Ok(set) if !anchored => set.is_match(lines),
-            _ => true,
-        }
-    }
-
-    fn look_at_line(&mut self, line: &str, printed: u64) {
-        let line = line.trim_end();
-        if !self.waiters.is_empty() && !line.is_empty() {
-            self.look_at(line, PrintedAddress::Printed { before: printed });
-        }
-    }
-
-    fn over(&mut self) {
-        for waiter in self.waiters.drain(..) {
-            if let Some(answer) = waiter.answer {
-                let _ = answer.send(MatchOutcome::Over);
-            }
-        }
-    }
-}
-
-/// Whether a pattern may ask where a line begins or ends. Where a word does, it finds among other
-/// lines as well.
-fn is_anchored(pattern: &str) -> bool {
-    pattern.contains(['^', '$']) || ["\\A", "\\z"].iter().any(|anchor| pattern.contains(anchor))
-}
-
-/// A place in line that is given up when this is dropped.
+/// A caller's wait for a pattern; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Waiting {
     run: Arc<ProcessRun>,
     number: u64,
-    /// Resolves when the pattern was found or cannot come any more.
+    /// Resolves when the pattern matched or can no longer match.
     pub found: oneshot::Receiver<MatchOutcome>,
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        lock(&self.run.waiters).remove(self.number);
+        self.run.matcher.waiters().remove(self.number);
     }
 }
 
@@ -231,27 +39,34 @@ pub(super) struct Matcher {
 
 impl Default for Matcher {
     fn default() -> Self {
-        Self { turns: Turns::new(|run| &run.matching) }
+        Self { turns: Turns::new(|run| &run.matcher.queued) }
     }
 }
 
 impl Matcher {
-    /// Waits for a pattern in what a process prints from `from` on, and on its screen.
-    pub(super) fn wait(&self, run: &Arc<ProcessRun>, pattern: Regex, from: u64) -> Waiting {
-        let (number, found) = lock(&run.waiters).add(&run.log, pattern, from);
+    /// Waits for a pattern in the output from `from` on, and on the screen.
+    pub(super) fn wait(&self, run: &Arc<ProcessRun>, pattern: Regex, from: Offset) -> Waiting {
+        let (number, found) = run.matcher.waiters().add(&run.log, pattern, from);
         self.push(run);
         Waiting { run: run.clone(), number, found }
     }
 
-    /// Has a process looked at, if anybody waits for it or its addresses are looked for.
+    /// Queues a run if somebody waits for a pattern or its output is to be searched for addresses.
     pub(super) fn push(&self, run: &Arc<ProcessRun>) {
-        if !lock(&run.waiters).is_empty() || wants_ports(run) {
+        if !run.matcher.waiters().is_empty() || wants_ports(run) {
             self.turns.push(run);
         }
     }
 
-    /// The addresses found so far in what a process printed. The rest of its output, and all it prints
-    /// from now on, is looked at by this thread: never by the one that asks.
+    /// The same for the echo of a key: nobody prints an address letter by letter. It is searched with what follows.
+    pub(super) fn push_echo(&self, run: &Arc<ProcessRun>) {
+        if !run.matcher.waiters().is_empty() {
+            self.turns.push(run);
+        }
+    }
+
+    /// The addresses found so far. This thread searches the rest of the output, and everything printed from now on;
+    /// the caller's thread never does.
     pub(super) fn ports(&self, run: &Arc<ProcessRun>) -> Vec<ports::PrintedAddress> {
         run.ports.ask();
         self.push(run);
@@ -264,11 +79,11 @@ impl Matcher {
         }
     }
 
-    /// One turn of one process; it gets another if there is more.
+    /// One turn of one run; it gets another one if there is more to search.
     fn step(&self, run: &Arc<ProcessRun>) {
         let mut more = turn(run);
         if wants_ports(run) {
-            more |= !run.ports.look(&run.log, run.parsed.load(Ordering::Acquire));
+            more |= !run.ports.look(&run.log, run.parser.parsed());
         }
         if more {
             self.push(run);
@@ -276,29 +91,12 @@ impl Matcher {
     }
 }
 
-/// Whether there is output in which addresses are still to be looked for.
+/// Whether some parsed output is still to be searched for addresses.
 fn wants_ports(run: &ProcessRun) -> bool {
-    run.ports.wants(run.parsed.load(Ordering::Acquire))
+    run.ports.wants(run.parser.parsed())
 }
 
-/// What was printed of the line that is not ended at an offset.
-fn begun_line(log: &Reader, offset: u64) -> Vec<u8> {
-    let from = offset.saturating_sub(LINE_BYTES as u64).max(log.start());
-    let copied = log.copy(from, usize::try_from(offset.saturating_sub(from)).unwrap_or(0));
-    if copied.end() != offset {
-        // Some of what was printed before it is gone.
-        return Vec::new();
-    }
-    let before = copied.bytes;
-    match before.iter().rposition(|byte| *byte == b'\n') {
-        Some(end) => before[end + 1..].to_vec(),
-        None if from == 0 => before,
-        // Longer than any line that is looked at whole.
-        None => Vec::new(),
-    }
-}
-
-/// The lines on the screen now, wrapped rows joined.
+/// The lines that are on the screen now, with wrapped rows joined.
 pub fn visible_lines(screen: &Screen) -> Vec<String> {
     let mut lines = vec![String::new()];
     for row in 0..screen.size().rows {
@@ -312,47 +110,28 @@ pub fn visible_lines(screen: &Screen) -> Vec<String> {
     lines
 }
 
-/// Looks at what is new on one process; `true` if there is more.
+/// Searches the screen and the next part of the output of one run; `true` if there is more.
 fn turn(run: &Arc<ProcessRun>) -> bool {
-    if lock(&run.waiters).is_empty() {
+    if run.matcher.waiters().is_empty() || !run.is_rebuilt() {
         return false;
     }
     let progress = *run.watch().borrow();
-    // The screen first, so that the waiters' lock is never held while waiting for it. Who comes
-    // meanwhile has looked at the screen itself, and this picture of it is older.
-    let known = lock(&run.waiters).last;
+    // The screen is copied first, so that the waiters are never locked while waiting for it. A caller that begins
+    // to wait in between has looked at a newer screen itself.
+    let newest = run.matcher.waiters().newest();
     let shown = visible_lines(&run.screen());
-    let mut waiters = lock(&run.waiters);
+    let mut waiters = run.matcher.waiters();
     for line in &shown {
         if waiters.is_empty() {
             return false;
         }
         if !line.is_empty() {
-            waiters.look_at(line, PrintedAddress::Shown { known });
+            waiters.search_line(line, LineSource::Screen { newest });
         }
     }
-    let upto = progress.parsed;
-    let to = waiters.look_to(upto);
-    let most = usize::try_from(to.saturating_sub(waiters.looked)).unwrap_or(usize::MAX);
-    let began = waiters.looked;
-    let copied = run.log.copy(began, most.min(TURN_BYTES));
-    if copied.offset > began {
-        // What was between is gone: what was begun before it does not go on here.
-        waiters.stripper = Stripper::default();
-        waiters.line.clear();
-    }
-    waiters.looked = copied.end().max(began);
-    run.log.release(began, waiters.looked);
-    let text = waiters.stripper.feed(&copied.bytes);
-    let printed = waiters.looked;
-    waiters.take_text(&text, printed);
-    let unended = waiters.line.clone();
-    if !waiters.is_empty() && !unended.trim_end().is_empty() {
-        waiters.look_at(&unended, PrintedAddress::Printed { before: printed });
-    }
-    let more = waiters.looked < upto;
+    let more = waiters.search_output(&run.log, progress.parsed, TURN_BYTES);
     if progress.is_over() && !more {
-        waiters.over();
+        waiters.end();
     }
     more
 }
@@ -363,9 +142,9 @@ mod tests {
     use patterm_screen::Size;
 
     use super::*;
-    use crate::process::ProcessId;
+    use crate::process::{ProcessId, RunNumber};
 
-    /// A log with room, and a way to print into it.
+    /// A run, and a way to print into its log.
     struct Printed {
         dir: tempfile::TempDir,
         log: Log,
@@ -377,11 +156,12 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let log = Log::open(&dir.path().join("log"), 64 << 20).unwrap();
             let screen = Screen::new(Size::DEFAULT);
-            let run = ProcessRun::new(ProcessId::new(1), 1, None, log.reader(), screen, 0);
+            let (id, reader) = (ProcessId::new(1), log.reader());
+            let run = ProcessRun::new(id, RunNumber::FIRST, None, reader, screen, Offset::START);
             Self { dir, log, run: Arc::new(run) }
         }
 
-        /// Prints a text, as the reader and the parser do it.
+        /// Prints a text as the reader and the parser do.
         fn print(&mut self, text: &str, matcher: &Matcher) {
             let source = self.dir.path().join("source");
             std::fs::write(&source, text).unwrap();
@@ -394,12 +174,12 @@ mod tests {
                     break;
                 }
             }
-            self.run.parsed.store(self.run.log.end(), Ordering::Release);
+            self.run.parser.set_parsed(Offset::new(self.run.log.end()));
             matcher.push(&self.run);
         }
     }
 
-    /// Does what the thread would do, until there is nothing more to do.
+    /// Does the work of the thread until nothing is queued.
     fn run_to_rest(matcher: &Matcher) {
         while let Some(run) = matcher.turns.try_next() {
             matcher.step(&run);
@@ -411,15 +191,15 @@ mod tests {
     }
 
     #[test]
-    fn to_ask_for_addresses_looks_at_no_output_and_what_is_printed_later_is_looked_at_unasked() {
+    fn asking_for_addresses_searches_nothing_and_later_output_is_searched_without_being_asked() {
         let matcher = Matcher::default();
         let mut printed = Printed::new();
         let filler = "12:30\n".repeat(200_000);
         printed.print(&format!("{filler}up at http://localhost:5173/\n"), &matcher);
         run_to_rest(&matcher);
         let run = printed.run.clone();
-        assert_eq!(ports(&matcher, &run), [0; 0], "far behind the beginning, and not asked for");
-        assert_eq!(ports(&matcher, &run), [0; 0], "a caller's thread does not look");
+        assert_eq!(ports(&matcher, &run), [0; 0], "too far from the beginning, and nobody asked");
+        assert_eq!(ports(&matcher, &run), [0; 0], "the caller's thread does not search");
         run_to_rest(&matcher);
         assert_eq!(ports(&matcher, &run), [5173]);
         printed.print("and at http://localhost:5174/\n", &matcher);
@@ -428,66 +208,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_prints_first_is_looked_at_without_a_request() {
+    fn the_first_output_is_searched_without_a_request() {
         let matcher = Matcher::default();
         let mut printed = Printed::new();
         printed.print("up at http://localhost:5173/\n", &matcher);
         run_to_rest(&matcher);
         assert_eq!(ports(&matcher, &printed.run), [5173]);
-    }
-
-    /// The lines that patterns find in a text that comes in two pieces.
-    fn found(patterns: &[&str], first: &str, second: &str) -> Vec<Option<String>> {
-        let mut waiters = Waiters::default();
-        let found: Vec<_> = patterns
-            .iter()
-            .map(|pattern| {
-                let (answer, found) = oneshot::channel();
-                waiters.waiters.push(Waiter {
-                    number: 1,
-                    pattern: Regex::new(pattern).unwrap(),
-                    anchored: is_anchored(pattern),
-                    from: 0,
-                    answer: Some(answer),
-                });
-                found
-            })
-            .collect();
-        waiters.take_text(first, 1);
-        waiters.take_text(second, 1);
-        let line = |mut found: oneshot::Receiver<MatchOutcome>| match found.try_recv() {
-            Ok(MatchOutcome::Line(line)) => Some(line),
-            _ => None,
-        };
-        found.into_iter().map(line).collect()
-    }
-
-    #[test]
-    fn a_line_is_found_whatever_it_stands_among_and_wherever_it_is_cut() {
-        let text = "one\rtwo words  \n\nport 80 \nthree\nport 8080\n";
-        let cases = [
-            ("two", Some("two words")),
-            ("^two", Some("two words")),
-            ("words$", Some("two words")),
-            (r"\bwords\b", Some("two words")),
-            (r"\Aport \d+\z", Some("port 80")),
-            (r"port \d{4}", Some("port 8080")),
-            (r"^$", None),
-            (r"one\stwo", None),
-            ("four", None),
-        ];
-        let patterns = cases.map(|(pattern, _)| pattern);
-        let lines = cases.map(|(_, line)| line.map(str::to_owned));
-        for cut in 0..=text.len() {
-            let (first, second) = text.split_at(cut);
-            for (pattern, line) in patterns.iter().zip(&lines) {
-                assert_eq!(
-                    found(&[pattern], first, second),
-                    std::slice::from_ref(line),
-                    "{pattern} cut at {cut}"
-                );
-            }
-            assert_eq!(found(&patterns, first, second), lines, "all at once, cut at {cut}");
-        }
     }
 }

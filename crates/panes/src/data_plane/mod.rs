@@ -1,95 +1,122 @@
-//! The data plane: everything that programs print is read and parsed here, on threads of its own,
-//! so that no flood keeps the control plane from answering. One thread reads PTYs into their logs;
-//! one parses the logs into screens; one looks for what callers wait for.
+//! The data plane reads and parses the output of all programs on threads of its own, so that no flood keeps the
+//! control plane from answering requests. The reader reads PTYs into their logs, the parser parses the logs into
+//! screens, and the matcher searches them for patterns that callers wait for.
 
+mod control_side;
 mod draft_mark;
 mod echoes;
+mod ending;
 mod history;
 mod input;
+mod lines;
 mod matcher;
+mod matcher_side;
+mod notifications;
+mod output_clock;
 mod parser;
+mod parser_side;
+mod progress;
 mod reader;
+mod reader_side;
 mod reading;
+mod rebuild;
 mod run;
 mod trouble;
 mod turns;
+mod typing_side;
 mod typing_state;
+mod view;
+mod view_set;
 mod views;
+mod waiter_groups;
+mod waiters;
 
 use std::io;
 use std::sync::Arc;
 
 use patterm_keeper::Pane;
 use patterm_keeper::log::Log;
+use patterm_store::clock::Clock;
 use regex::Regex;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot, watch};
 
 pub use draft_mark::DraftMark;
 pub use input::{INPUT_BYTES, InputFull};
 use matcher::Matcher;
-pub use matcher::{MatchOutcome, Waiting, visible_lines};
+pub use matcher::{Waiting, visible_lines};
+pub use notifications::ProgramNotification;
 use parser::OutputParser;
+pub use progress::RunProgress;
 use reader::Reader;
-pub(crate) use run::MARK_BYTES;
-pub use run::{ProcessRun, RunProgress};
+pub(crate) use reading::MARK_BYTES;
+use rebuild::Rebuilds;
+pub(crate) use rebuild::Replay;
+pub use run::ProcessRun;
 pub use trouble::Trouble;
-pub use typing_state::{Typed, Typist};
+pub use typing_state::{Typed, TypingState, Typist};
+use view::View;
+pub use view::{NewView, ViewNews};
+pub use views::Views;
+pub use waiters::MatchOutcome;
 
+use crate::offset::Offset;
 use crate::ports::PrintedAddress;
-use crate::process::{Exit, ProcessId};
+use crate::process::{Exit, ProcessId, RunNumber};
 
-/// Events on their way to the control plane: one or two for each run of a process.
+/// The capacity of the channel to the control plane: each run sends one or two events.
 const EVENTS: usize = 1024;
 
-/// How much less than the others the matcher insists on its turn. Reader and parser do not stand
-/// back: the echo of a key passes through both, and on a busy machine it would come late.
+/// The niceness of the matcher. The reader and the parser keep the normal priority: the echo of a key passes
+/// through both, and would be late on a busy machine.
 const NICENESS: i32 = 5;
 
-/// What the control plane must know of a process.
+/// What the data plane reports to the control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The program ended, and all it printed is parsed.
+    /// A program ended, and all its output is parsed.
     Ended {
-        /// Its id.
+        /// The process.
         id: ProcessId,
         /// The run that ended.
-        run: u64,
-        /// How.
+        run: RunNumber,
+        /// How it ended.
         exit: Exit,
     },
-    /// What watched over the program was killed.
+    /// The init that watched a program was killed.
     Lost {
-        /// Its id.
+        /// The process.
         id: ProcessId,
         /// The run that is lost.
-        run: u64,
+        run: RunNumber,
     },
-    /// Somebody's output cannot be kept as it should be, or can again.
+    /// Output of some process cannot be stored normally, or can be again.
     Trouble,
-    /// What a process prints comes near the offset that is noted for it; this is the next to note.
+    /// The output of a process comes near its mark in the process table, which needs a new one.
     Mark {
-        /// Its id.
+        /// The process.
         id: ProcessId,
         /// The run that prints.
-        run: u64,
-        /// The offset to note.
-        offset: u64,
+        run: RunNumber,
+        /// The new mark.
+        offset: Offset,
     },
 }
 
-/// The threads, and the way to them.
+/// A handle to the threads.
 #[derive(Debug, Clone)]
 pub struct DataPlane {
     reader: Arc<Reader>,
     parser: Arc<OutputParser>,
     matcher: Arc<Matcher>,
+    rebuilds: Arc<Rebuilds>,
 }
 
 impl DataPlane {
-    /// Starts the threads. All panes' histories together take no more than `history_bytes`.
-    pub fn start(history_bytes: usize) -> io::Result<(Self, mpsc::Receiver<Event>)> {
+    /// Starts the threads. The histories of all panes together use at most `history_bytes`; `clock` has the times of
+    /// output.
+    pub fn start(history_bytes: usize, clock: Clock) -> io::Result<(Self, mpsc::Receiver<Event>)> {
         let (events, receiver) = mpsc::channel(EVENTS);
-        let reader = Arc::new(Reader::new()?);
+        let reader = Arc::new(Reader::new(clock)?);
         let matcher = Arc::new(Matcher::default());
         let parser =
             OutputParser::new(reader.clone(), matcher.clone(), events.clone(), history_bytes);
@@ -100,53 +127,96 @@ impl DataPlane {
         thread("patterm-parse", move || to_run.run())?;
         let to_match = matcher.clone();
         thread("patterm-match", move || {
-            // As a process without the right to it would be told no, and runs as it is.
+            // If this is not permitted, the thread keeps its priority.
             let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
             to_match.run();
         })?;
-        Ok((Self { reader, parser, matcher }, receiver))
+        let rebuilds = Arc::default();
+        Ok((Self { reader, parser, matcher, rebuilds }, receiver))
     }
 
-    /// Takes a pane in: from here on its output is read.
+    /// Begins to read the output of a pane.
     pub fn add(&self, run: Arc<ProcessRun>, pane: Arc<Pane>, log: Log) {
         self.reader.add(run, pane, log);
     }
 
-    /// Counts the history of a run that is over and that no thread looks at otherwise.
+    /// Rebuilds the screen of a run that an earlier server left, after those that are queued already.
+    pub(crate) fn rebuild(&self, run: &Arc<ProcessRun>) {
+        self.rebuilds.push(run, &self.parser);
+    }
+
+    /// Waits until the screen of a run is complete. If it is still to be rebuilt, it is next.
+    pub async fn rebuilt(&self, run: &Arc<ProcessRun>) {
+        if !run.is_rebuilt() {
+            self.rebuilds.put_first(run);
+            run.rebuilt().await;
+        }
+    }
+
+    /// Counts the history of a run that is over, which no thread would do otherwise.
     pub fn count(&self, run: &Arc<ProcessRun>) {
         self.parser.push(run);
     }
 
-    /// Lets go of a pane.
+    /// Changes after each bell or notification of a program.
+    pub fn notifications(&self) -> watch::Receiver<u64> {
+        self.parser.notifications()
+    }
+
+    /// Stops reading a pane.
     pub fn remove(&self, run: &Arc<ProcessRun>) {
         self.reader.remove(run);
     }
 
-    /// Waits for a pattern in what a process prints from `from` on, and on its screen.
-    pub fn wait(&self, run: &Arc<ProcessRun>, pattern: Regex, from: u64) -> Waiting {
+    /// Waits for a pattern in the output from `from` on, and on the screen.
+    pub fn wait(&self, run: &Arc<ProcessRun>, pattern: Regex, from: Offset) -> Waiting {
         self.matcher.wait(run, pattern, from)
     }
 
-    /// The addresses found so far in what a process printed; those in output that was not looked at yet
-    /// are in a later answer.
+    /// The addresses found so far in the output of a process. Output that was not searched yet counts in a later
+    /// answer.
     pub fn ports(&self, run: &Arc<ProcessRun>) -> Vec<PrintedAddress> {
         self.matcher.ports(run)
     }
 
-    /// Gives a process's keyboard to one writer, until what is returned is dropped; `None` if
-    /// another has it.
+    /// Reserves the keyboard of a process until the result is dropped; `None` if another writer has it.
     pub fn reserve(&self, run: &Arc<ProcessRun>) -> Option<Keyboard> {
-        run.reserve().then(|| Keyboard { plane: self.clone(), run: run.clone() })
+        run.typing.reserve().then(|| Keyboard { plane: self.clone(), run: run.clone() })
     }
 
-    /// Sends what waits in a pane's input queue: at once, and by the reader what does not fit.
+    /// Sends the queued input of a pane: as much as fits at once, the rest by the reader.
     pub fn write(&self, run: &Arc<ProcessRun>) {
-        run.flush();
-        self.reader.write(run);
+        if !run.flush() {
+            self.reader.write(run);
+        }
+    }
+
+    /// Serves a view until its client is gone or the result is dropped.
+    pub fn attach(&self, view: NewView) -> AttachedView {
+        let news = Arc::<ViewNews>::default();
+        let (ends, over) = oneshot::channel();
+        self.reader.attach(View::new(view, news.clone(), ends));
+        AttachedView { reader: self.reader.clone(), news, over }
     }
 }
 
-/// The keyboard of a process, for one writer: what others type comes after it.
+/// A view that is served.
+#[derive(Debug)]
+pub struct AttachedView {
+    reader: Arc<Reader>,
+    /// What happens in it.
+    pub news: Arc<ViewNews>,
+    /// Resolves, with an error, once its client is gone.
+    pub over: oneshot::Receiver<()>,
+}
+
+impl Drop for AttachedView {
+    fn drop(&mut self) {
+        self.reader.detach(&self.news);
+    }
+}
+
+/// The reserved keyboard of a process: input of other writers waits until it is dropped.
 #[derive(Debug)]
 pub struct Keyboard {
     plane: DataPlane,
@@ -154,9 +224,9 @@ pub struct Keyboard {
 }
 
 impl Keyboard {
-    /// Types something.
+    /// Sends input.
     pub fn write(&self, bytes: Vec<u8>) -> Result<(), InputFull> {
-        self.run.push_now(vec![bytes])?;
+        self.run.typing.push_now(vec![bytes])?;
         self.plane.write(&self.run);
         Ok(())
     }
@@ -164,7 +234,7 @@ impl Keyboard {
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
-        self.run.release();
+        self.run.typing.release();
         self.plane.write(&self.run);
     }
 }

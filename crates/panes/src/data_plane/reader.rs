@@ -1,12 +1,11 @@
-//! The thread that reads PTYs into their logs and writes what waits for them. It never looks at
-//! what it moves.
+//! The thread that reads PTYs into their logs, writes queued input to them, and serves the views. It interprets only the
+//! echo of a key, which it has parsed: key and echo pass through this thread alone.
 
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use patterm_keeper::log::Log;
 use patterm_keeper::{Pane, PaneEvent};
@@ -17,26 +16,38 @@ use tokio::sync::mpsc;
 
 use super::Event;
 use super::echoes::Echoes;
+use super::ending::RunEnd;
+use super::output_clock::OutputClock;
 use super::parser::OutputParser;
 use super::reading::{Reading, Room};
 use super::run::ProcessRun;
+use super::view::{View, ViewNews};
+use super::view_set::ViewSet;
+use crate::offset::Offset;
+use crate::process::Exit;
+use patterm_store::clock::Clock;
 use patterm_store::sync::lock;
 
-/// Bytes read from one pane before the next has its turn: what keeps 200 floods from starving a
-/// shell.
+/// Bytes read from one pane before the next has its turn, so that 200 floods do not starve a shell.
 const TURN_BYTES: u64 = 16 << 10;
 
-/// Bytes asked for at once: more than a terminal ever gives.
+/// The size of one read: more than a terminal ever returns at once.
 const READ_BYTES: usize = 16 << 10;
 
-/// How soon a pane is read again whose oldest output is still looked at, where it must go to make room.
-const STALLED_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+/// How soon a pane is read again that has no room for new output because its oldest output is still in use.
+const STALLED_AGAIN: Duration = Duration::from_millis(10);
 
-/// How often it is seen whether there is room on the disk again.
-const TROUBLE_AGAIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+/// How often the disk is checked for free space while it is full.
+const TROUBLE_AGAIN: Duration = Duration::from_secs(1);
 
-/// The event of our own wakeup.
-const BELL: u64 = u64::MAX;
+/// The epoll key of the wake-up descriptor.
+const WAKEUP: u64 = u64::MAX;
+
+/// The epoll key of all views.
+const VIEWS: u64 = u64::MAX - 1;
+
+/// Output that this thread has parsed at once after a key: more than the echo and a prompt. Of a flood it is little.
+const ECHO_BYTES: u64 = 8 << 10;
 
 #[derive(Debug)]
 enum Command {
@@ -44,6 +55,10 @@ enum Command {
     Remove(Arc<ProcessRun>),
     Write(Arc<ProcessRun>),
     Resume(Arc<ProcessRun>),
+    /// There is parsed output for the views of a process.
+    Parsed(Arc<ProcessRun>),
+    Attach(Box<View>),
+    Detach(Arc<ViewNews>),
 }
 
 #[derive(Debug)]
@@ -51,170 +66,319 @@ pub(super) struct Reader {
     epoll: OwnedFd,
     wakeup: OwnedFd,
     commands: Mutex<Vec<Command>>,
+    /// The time of output. Only the reader's thread uses it.
+    clock: Mutex<OutputClock>,
 }
 
 type Panes = HashMap<u64, Reading>;
 
+/// What the reader's thread has in hand.
+#[derive(Debug)]
+struct State {
+    panes: Panes,
+    /// The last token of a pane.
+    last: u64,
+    echoes: Echoes,
+    views: ViewSet,
+}
+
 impl Reader {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(super) fn new(clock: Clock) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wakeup = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        epoll::add(&epoll, &wakeup, EventData::new_u64(BELL), EventFlags::IN)?;
-        Ok(Self { epoll, wakeup, commands: Mutex::default() })
+        epoll::add(&epoll, &wakeup, EventData::new_u64(WAKEUP), EventFlags::IN)?;
+        let clock = Mutex::new(OutputClock::new(clock));
+        Ok(Self { epoll, wakeup, commands: Mutex::default(), clock })
     }
 
     pub(super) fn add(&self, run: Arc<ProcessRun>, pane: Arc<Pane>, log: Log) {
-        // Before anybody types into it: a terminal that is full must stop no thread.
-        if let Err(error) = unblock(&pane) {
-            tracing::error!(%error, id = %run.id, "a pane's terminal may block");
+        // Before anything is typed into it: a full terminal must not block a thread.
+        if let Err(error) = make_nonblocking(&pane) {
+            tracing::error!(%error, id = %run.id, "cannot make a pane's terminal non-blocking");
         }
-        self.tell(Command::Add(Box::new(Reading::new(run, pane, log))));
+        self.send(Command::Add(Box::new(Reading::new(run, pane, log))));
     }
 
     pub(super) fn remove(&self, run: &Arc<ProcessRun>) {
-        self.tell(Command::Remove(run.clone()));
+        self.send(Command::Remove(run.clone()));
     }
 
     pub(super) fn write(&self, run: &Arc<ProcessRun>) {
-        self.tell(Command::Write(run.clone()));
+        self.send(Command::Write(run.clone()));
     }
 
     pub(super) fn resume(&self, run: &Arc<ProcessRun>) {
-        self.tell(Command::Resume(run.clone()));
+        self.send(Command::Resume(run.clone()));
     }
 
-    fn tell(&self, command: Command) {
+    /// Called by the parser: a view of this run waits for output, and there is some.
+    pub(super) fn parsed(&self, run: &Arc<ProcessRun>) {
+        self.send(Command::Parsed(run.clone()));
+    }
+
+    /// Serves a view until its client is gone or it is detached.
+    pub(super) fn attach(&self, view: View) {
+        self.send(Command::Attach(Box::new(view)));
+    }
+
+    pub(super) fn detach(&self, news: &Arc<ViewNews>) {
+        self.send(Command::Detach(news.clone()));
+    }
+
+    fn send(&self, command: Command) {
         lock(&self.commands).push(command);
         self.notify();
     }
 
     /// Wakes this thread.
     pub(super) fn notify(&self) {
-        // A wakeup that is pending is as good.
+        // An error means that a wake-up is already pending.
         let _ = rustix::io::write(&self.wakeup, &1u64.to_ne_bytes());
     }
 
     pub(super) fn run(&self, parser: &OutputParser, events: &mpsc::Sender<Event>) {
-        let mut panes = Panes::new();
-        let (mut last, mut echoes) = (0, Echoes::default());
+        let views = match self.views() {
+            Ok(views) => views,
+            Err(error) => {
+                tracing::error!(%error, "the reader stops: it cannot serve views");
+                return;
+            }
+        };
+        let mut state = State { panes: Panes::new(), last: 0, echoes: Echoes::default(), views };
         let mut ready = Vec::with_capacity(256);
+        // Output of panes that are held back for an echo.
+        let mut others_wait = false;
         while !events.is_closed() {
-            if let Some(time) = echoes.hold(Instant::now()) {
-                self.wait_for_echo(time, &echoes, &panes);
-                self.obey(&mut panes, &mut last, &mut echoes, parser);
-                self.look(&mut echoes, &mut panes, parser);
+            let now = Instant::now();
+            if others_wait && let Some(time) = state.echoes.hold(now) {
+                self.wait_for_echo(time, &state);
+                self.run_commands(&mut state, parser);
+                self.serve_views(&mut state);
+                self.look_for_echoes(&mut state, parser);
                 continue;
             }
-            let stalled = panes.values().any(|reading| reading.stalled);
-            let troubled = panes.values().any(|reading| reading.troubled);
+            others_wait = false;
+            let stalled = state.panes.values().any(|reading| reading.stalled);
+            let troubled = state.panes.values().any(|reading| reading.troubled);
             let pause = match (stalled, troubled) {
-                (true, _) => Some(&STALLED_AGAIN),
-                (false, true) => Some(&TROUBLE_AGAIN),
+                (true, _) => Some(STALLED_AGAIN),
+                (false, true) => Some(TROUBLE_AGAIN),
                 (false, false) => None,
             };
+            let due = state.views.next_due().map(|due| due.saturating_duration_since(now));
+            let pause = pause.into_iter().chain(due).min().map(timespec);
             ready.clear();
-            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut ready), pause) {
+            let spare = rustix::buffer::spare_capacity(&mut ready);
+            match epoll::wait(&self.epoll, spare, pause.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => {
-                    tracing::error!(%error, "the reader cannot wait");
+                    tracing::error!(%error, "the reader stops: waiting for events failed");
                     return;
                 }
             }
-            for event in &ready {
+            // A key waits for no pane.
+            let is_pane = |key: u64| !matches!(key, WAKEUP | VIEWS);
+            for event in ready.iter().filter(|event| !is_pane(event.data.u64())) {
                 match event.data.u64() {
-                    BELL => self.obey(&mut panes, &mut last, &mut echoes, parser),
-                    token => self.serve(token, event.flags, &mut panes, parser),
+                    WAKEUP => self.run_commands(&mut state, parser),
+                    _ => self.serve_views(&mut state),
                 }
-                // A key and its echo wait for one other pane, not for all of them.
-                if !lock(&self.commands).is_empty() {
-                    self.obey(&mut panes, &mut last, &mut echoes, parser);
+            }
+            if due.is_some() {
+                self.serve_due_views(&mut state);
+            }
+            for event in ready.iter().filter(|event| is_pane(event.data.u64())) {
+                let key = event.data.u64();
+                let holds = state.echoes.hold(Instant::now()).is_some();
+                if holds && !state.echoes.is_typed_into(key / 2) {
+                    // It is reported again afterwards.
+                    others_wait = true;
+                    continue;
                 }
-                self.look(&mut echoes, &mut panes, parser);
-                if echoes.hold(Instant::now()).is_some() {
-                    // What else is ready is so afterwards, too.
-                    break;
+                self.serve(key, event.flags, &mut state, parser);
+                if ready.len() > 1 {
+                    // Keys and echoes wait for one other pane at most, not for all of them.
+                    if !lock(&self.commands).is_empty() {
+                        self.run_commands(&mut state, parser);
+                    }
+                    self.serve_views(&mut state);
+                    self.look_for_echoes(&mut state, parser);
                 }
             }
             if stalled {
-                self.retry(&mut panes, parser);
+                self.retry(&mut state, parser);
             }
             if troubled {
-                look_for_room(&mut panes, parser);
+                look_for_room(&mut state.panes, parser);
             }
         }
     }
 
-    /// Sleeps until a pane that was typed into prints something, or its echo is parsed.
-    fn wait_for_echo(&self, time: Timespec, echoes: &Echoes, panes: &Panes) {
-        let awaited = echoes.awaited().filter_map(|token| panes.get(&token));
-        let awaited = awaited.filter(|reading| !reading.over && !reading.stalled);
-        let mut polled = vec![PollFd::new(&self.wakeup, PollFlags::IN)];
+    /// The set for views, whose events wake this thread up.
+    fn views(&self) -> io::Result<ViewSet> {
+        let views = ViewSet::new()?;
+        epoll::add(&self.epoll, views.file(), EventData::new_u64(VIEWS), EventFlags::IN)?;
+        Ok(views)
+    }
+
+    /// Sleeps until a pane that was typed into prints something, an echo is parsed, a view needs something, or the time
+    /// is over.
+    fn wait_for_echo(&self, time: Timespec, state: &State) {
+        let awaited = state.echoes.typed_into().filter_map(|token| state.panes.get(&token));
+        let can_be_read =
+            |reading: &&Reading| !reading.closed && !reading.stalled && !reading.is_paused();
+        let awaited = awaited.filter(can_be_read);
+        let mut polled = vec![
+            PollFd::new(&self.wakeup, PollFlags::IN),
+            PollFd::from_borrowed_fd(state.views.file(), PollFlags::IN),
+        ];
         polled.extend(
             awaited.map(|reading| PollFd::from_borrowed_fd(reading.pane.master(), PollFlags::IN)),
         );
         let _ = poll(&mut polled, Some(&time));
     }
 
-    /// Looks whether those that were typed into have printed something.
-    fn look(&self, echoes: &mut Echoes, panes: &mut Panes, parser: &OutputParser) {
-        echoes.look(|token| {
-            let reading = panes.get(&token)?;
-            let (before, held, run) = (reading.log.end(), reading.is_held(), reading.run.clone());
-            if held || reading.over || reading.stalled {
-                return None;
+    /// Reads the panes that were typed into, to see whether they have printed something.
+    fn look_for_echoes(&self, state: &mut State, parser: &OutputParser) {
+        for token in state.echoes.tokens_to_look_at() {
+            let can_be_read =
+                |reading: &Reading| !reading.is_paused() && !reading.closed && !reading.stalled;
+            if !state.panes.get(&token).is_some_and(can_be_read) {
+                state.echoes.forget(token);
+                continue;
             }
-            run.echoes.store(true, Ordering::Release);
-            self.serve(token * 2, EventFlags::IN, panes, parser);
-            let after = panes.get(&token).map_or(before, |reading| reading.log.end());
-            Some((after > before).then_some(run))
-        });
+            self.serve(token * 2, EventFlags::IN, state, parser);
+        }
     }
 
-    fn obey(&self, panes: &mut Panes, last: &mut u64, echoes: &mut Echoes, parser: &OutputParser) {
+    fn run_commands(&self, state: &mut State, parser: &OutputParser) {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.wakeup, &mut count);
         for command in std::mem::take(&mut *lock(&self.commands)) {
             match command {
-                Command::Add(reading) => {
-                    let mut reading = *reading;
-                    *last += 1;
-                    reading.run.token.store(*last, Ordering::Release);
-                    if let Err(error) = self.watch(*last, &reading) {
-                        tracing::error!(%error, id = %reading.run.id, "cannot watch a pane");
-                    }
-                    if !reading.log.is_open() {
-                        let room = reading.make_room(Instant::now(), parser);
-                        tracing::error!(id = %reading.run.id, ?room, "its log was not opened");
-                    }
-                    // Its end may have been told to a server that died before it wrote it down.
-                    self.hear_init(&mut reading, parser);
-                    panes.insert(*last, reading);
-                }
+                Command::Add(reading) => self.take(*reading, state, parser),
                 Command::Remove(run) => {
-                    if let Some((token, reading)) = find(panes, &run) {
+                    if let Some((token, reading)) = find(&mut state.panes, &run) {
                         let _ = epoll::delete(&self.epoll, reading.pane.master());
                         let _ = epoll::delete(&self.epoll, reading.pane.events());
-                        panes.remove(&token);
+                        state.panes.remove(&token);
                     }
                 }
-                Command::Write(run) => {
-                    if let Some((token, reading)) = find(panes, &run) {
-                        self.flush(token, reading);
-                        if run.awaited.load(Ordering::Acquire) {
-                            echoes.wait_for(token, Instant::now());
-                        }
-                    }
-                }
+                Command::Write(run) => self.write_input(&run, state),
                 Command::Resume(run) => {
-                    if let Some((token, reading)) = find(panes, &run) {
+                    if let Some((token, reading)) = find(&mut state.panes, &run) {
                         self.arm(token, reading);
+                    }
+                }
+                Command::Parsed(run) => self.send_to_views(&run, state),
+                Command::Attach(view) => match state.views.add(*view) {
+                    Ok(token) => {
+                        let run = state.views.get(token).map(|view| view.run.clone());
+                        self.serve_view(token, false, state);
+                        // The terminal may have got another size for it.
+                        run.inspect(|run| self.send_to_views(run, state));
+                    }
+                    // The view is dropped, and its connection with it.
+                    Err(error) => tracing::error!(%error, "cannot serve a view"),
+                },
+                Command::Detach(news) => {
+                    if let Some(token) = state.views.with(&news) {
+                        self.drop_view(token, state);
                     }
                 }
             }
         }
     }
 
-    /// Events of a pane's terminal have an even number, those of its init the next one.
+    /// Begins to read a pane.
+    fn take(&self, mut reading: Reading, state: &mut State, parser: &OutputParser) {
+        state.last += 1;
+        let token = state.last;
+        reading.run.reader.set_token(token);
+        if let Err(error) = self.watch(token, &reading) {
+            tracing::error!(%error, id = %reading.run.id, "cannot watch a pane for output");
+        }
+        if !reading.log.is_open() {
+            let room = reading.make_room(Instant::now(), parser);
+            tracing::error!(id = %reading.run.id, ?room, "the log of a process is not open");
+        }
+        lock(&self.clock).continue_after(reading.log.last_time().unwrap_or_default());
+        // An earlier server may have died before it recorded the end of the program.
+        self.handle_init(&mut reading, parser);
+        state.panes.insert(token, reading);
+    }
+
+    /// Writes the queued input of a pane. If a person typed it, the echo is awaited.
+    fn write_input(&self, run: &Arc<ProcessRun>, state: &mut State) {
+        let Some((token, reading)) = find(&mut state.panes, run) else { return };
+        self.flush(token, reading);
+        if run.typing.is_echo_expected() {
+            reading.echo_bytes = ECHO_BYTES;
+            state.echoes.wait_for(token, Instant::now());
+        }
+    }
+
+    /// Serves the views that have something to read or to write.
+    fn serve_views(&self, state: &mut State) {
+        for token in state.views.ready() {
+            self.serve_view(token, true, state);
+        }
+    }
+
+    /// Serves the views whose time has come.
+    fn serve_due_views(&self, state: &mut State) {
+        for token in state.views.due(Instant::now()) {
+            self.serve_view(token, false, state);
+        }
+    }
+
+    /// Handles what the client of a view sent, and sends it what there is.
+    fn serve_view(&self, token: u64, is_ready: bool, state: &mut State) {
+        let now = Instant::now();
+        let Some(view) = state.views.get(token) else { return };
+        let run = view.run.clone();
+        let received = if is_ready { view.receive() } else { Ok(true) };
+        let heard = match received {
+            Ok(true) => view.hear(now),
+            Ok(false) => return self.drop_view(token, state),
+            Err(error) => Err(error),
+        };
+        let Ok(heard) = heard else { return self.drop_view(token, state) };
+        if heard.input || heard.resized {
+            self.write_input(&run, state);
+        }
+        run.record_draft();
+        match heard.resized {
+            true => self.send_to_views(&run, state),
+            false => self.send_to_view(token, state),
+        }
+    }
+
+    /// Sends the views of a process what there is.
+    fn send_to_views(&self, run: &Arc<ProcessRun>, state: &mut State) {
+        for token in state.views.of(run) {
+            self.send_to_view(token, state);
+        }
+    }
+
+    fn send_to_view(&self, token: u64, state: &mut State) {
+        let Some(view) = state.views.get(token) else { return };
+        match view.send(Instant::now()) {
+            Ok(()) => state.views.arm(token),
+            Err(_) => self.drop_view(token, state),
+        }
+    }
+
+    /// Ends a view, whose client is gone.
+    fn drop_view(&self, token: u64, state: &mut State) {
+        let Some(view) = state.views.remove(token) else { return };
+        if view.leave() {
+            self.write_input(&view.run, state);
+            self.send_to_views(&view.run, state);
+        }
+    }
+
+    /// The epoll key of a pane's terminal is twice its token, that of its init the next number.
     fn watch(&self, token: u64, reading: &Reading) -> io::Result<()> {
         let pane = &reading.pane;
         let terminal = EventData::new_u64(token * 2);
@@ -224,31 +388,45 @@ impl Reader {
         Ok(())
     }
 
-    fn serve(&self, event: u64, flags: EventFlags, panes: &mut Panes, parser: &OutputParser) {
-        let Some(reading) = panes.get_mut(&(event / 2)) else { return };
+    fn serve(&self, event: u64, flags: EventFlags, state: &mut State, parser: &OutputParser) {
+        let token = event / 2;
+        let Some(reading) = state.panes.get_mut(&token) else { return };
         if event % 2 == 1 {
-            self.hear_init(reading, parser);
+            self.handle_init(reading, parser);
             return;
         }
         if flags.contains(EventFlags::OUT) {
             self.flush(event / 2, reading);
         }
         if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
-            // One read brings 4 KiB at the most, and asking whether there is more costs as much as
-            // reading it.
+            reading.log.set_time(lock(&self.clock).now());
+            // One read returns at most 4 KiB, and a poll for more costs as much as the next read.
             let before = reading.log.end();
             while self.read(event / 2, reading, parser)
                 && reading.log.end() < before + TURN_BYTES
-                && !reading.is_held()
+                && !reading.is_paused()
             {}
-            if reading.log.end() > before {
-                parser.push(&reading.run);
-                reading.keep_mark(parser);
+            let read = reading.log.end() - before;
+            if read == 0 {
+                return;
+            }
+            reading.advance_mark(parser);
+            let run = reading.run.clone();
+            if state.echoes.printed(token, &run) {
+                run.reader.await_parse();
+            }
+            if read > reading.echo_bytes {
+                reading.echo_bytes = 0;
+                parser.push(&run);
+            } else {
+                reading.echo_bytes -= read;
+                parser.parse_now(&run);
+                self.send_to_views(&run, state);
             }
         }
     }
 
-    /// Reads what there is. Returns whether there may be more.
+    /// Reads once. Returns whether there may be more.
     fn read(&self, token: u64, reading: &mut Reading, parser: &OutputParser) -> bool {
         if !reading.log.has_room() && reading.make_room(Instant::now(), parser) == Room::Soon {
             self.stall(reading);
@@ -260,45 +438,45 @@ impl Reader {
                 reading.run.release_parsed();
                 let read = reading.log.end() - before;
                 if parser.is_behind(&reading.run, read) {
-                    reading.run.held.store(true, Ordering::Release);
+                    reading.run.reader.pause();
                     self.arm(token, reading);
                 }
                 return true;
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
             Err(e) if e.kind() == io::ErrorKind::Interrupted => return true,
-            // Somebody truncated the file that was read into: it goes on in another.
+            // The file was truncated from outside: the log continues in another.
             Err(e) if e.raw_os_error() == Some(Errno::FAULT.raw_os_error()) => {
-                tracing::error!(id = %reading.run.id, "a file of its log was damaged; it is left");
+                tracing::error!(id = %reading.run.id, "a file of its log was truncated; continuing in a new one");
                 return true;
             }
-            // The end of a terminal reads as this error.
-            Err(e) if e.raw_os_error() == Some(Errno::IO.raw_os_error()) => self.end(reading),
-            Ok(_) => self.end(reading),
+            // A closed terminal returns this error.
+            Err(e) if e.raw_os_error() == Some(Errno::IO.raw_os_error()) => self.close(reading),
+            Ok(_) => self.close(reading),
             Err(error) => {
-                tracing::error!(id = %reading.run.id, %error, "a terminal cannot be read now");
+                tracing::error!(id = %reading.run.id, %error, "cannot read a terminal; trying again");
                 self.stall(reading);
             }
         }
         false
     }
 
-    /// Leaves a pane alone for a moment; what it prints waits in the kernel.
+    /// Stops reading a pane for a moment; its output waits in the kernel.
     fn stall(&self, reading: &mut Reading) {
-        // Out of the kernel's sight: a terminal that hung up would wake us without end.
+        // Removed from epoll: a terminal that hung up would wake this thread all the time.
         let _ = epoll::delete(&self.epoll, reading.pane.master());
         reading.stalled = true;
     }
 
-    /// The terminal is closed.
-    fn end(&self, reading: &mut Reading) {
-        reading.over = true;
+    /// Handles the end of a terminal.
+    fn close(&self, reading: &mut Reading) {
+        reading.closed = true;
         let _ = epoll::delete(&self.epoll, reading.pane.master());
-        lock(&reading.run.input).clear();
+        reading.run.typing.discard();
     }
 
-    /// An init says that its program ended: what that printed is read first, then told.
-    fn hear_init(&self, reading: &mut Reading, parser: &OutputParser) {
+    /// Handles an event of an init. If its program ended, the rest of the output is read before the end is announced.
+    fn handle_init(&self, reading: &mut Reading, parser: &OutputParser) {
         let event = reading.pane.next_event();
         if event == PaneEvent::Gone {
             let _ = epoll::delete(&self.epoll, reading.pane.events());
@@ -312,26 +490,27 @@ impl Reader {
             return;
         }
         reading.ended = true;
-        reading.exit = Some(exit.map(Into::into));
+        reading.end = Some(RunEnd::from(exit.map(Exit::from)));
         self.read_rest(reading, parser);
     }
 
-    /// Reads what a program that ended has printed, and then tells its end.
+    /// Reads the rest of the output of a program that ended, and then announces the end.
     fn read_rest(&self, reading: &mut Reading, parser: &OutputParser) {
-        while !reading.over && !reading.stalled && self.read(0, reading, parser) {}
+        reading.log.set_time(lock(&self.clock).now());
+        while !reading.closed && !reading.stalled && self.read(0, reading, parser) {}
         if reading.stalled {
-            // The rest of it comes first.
+            // The end is announced after a retry has read the rest.
             parser.push(&reading.run);
             return;
         }
-        if let Some(exit) = reading.exit.take() {
-            *lock(&reading.run.ending) = Some((exit, reading.log.end()));
+        if let Some(end) = reading.end.take() {
+            reading.run.parser.ending.announce(end, Offset::new(reading.log.end()));
         }
         parser.push(&reading.run);
     }
 
     fn flush(&self, token: u64, reading: &mut Reading) {
-        if reading.over {
+        if reading.closed {
             return;
         }
         let writing = !reading.run.flush();
@@ -341,33 +520,32 @@ impl Reader {
         }
     }
 
-    /// Tells the kernel what we wait for at this terminal.
+    /// Sets the events of a terminal that epoll reports.
     fn arm(&self, token: u64, reading: &Reading) {
-        if reading.over || reading.stalled || token == 0 {
+        if reading.closed || reading.stalled || token == 0 {
             return;
         }
-        let waits = reading.is_held();
         let mut flags = EventFlags::empty();
-        flags.set(EventFlags::IN, !waits);
+        flags.set(EventFlags::IN, !reading.is_paused());
         flags.set(EventFlags::OUT, reading.writing);
         let data = EventData::new_u64(token * 2);
         let _ = epoll::modify(&self.epoll, reading.pane.master().as_fd(), data, flags);
     }
 
-    fn retry(&self, panes: &mut Panes, parser: &OutputParser) {
-        for (token, reading) in panes.iter_mut().filter(|(_, reading)| reading.stalled) {
+    fn retry(&self, state: &mut State, parser: &OutputParser) {
+        for (token, reading) in state.panes.iter_mut().filter(|(_, reading)| reading.stalled) {
             reading.stalled = false;
             let data = EventData::new_u64(*token * 2);
             let _ = epoll::add(&self.epoll, reading.pane.master(), data, EventFlags::IN);
             self.arm(*token, reading);
-            if reading.exit.is_some() {
+            if reading.end.is_some() {
                 self.read_rest(reading, parser);
             }
         }
     }
 }
 
-/// Sees whether what keeps output from being kept is over; where nothing is printed, nobody else would.
+/// Checks whether output can be stored again. For panes that print nothing, no other code would notice.
 fn look_for_room(panes: &mut Panes, parser: &OutputParser) {
     let now = Instant::now();
     let mut full = false;
@@ -376,12 +554,16 @@ fn look_for_room(panes: &mut Panes, parser: &OutputParser) {
     }
 }
 
-fn unblock(pane: &Pane) -> io::Result<()> {
+fn make_nonblocking(pane: &Pane) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(pane.master())?;
     Ok(rustix::fs::fcntl_setfl(pane.master(), flags | rustix::fs::OFlags::NONBLOCK)?)
 }
 
 fn find<'a>(panes: &'a mut Panes, run: &ProcessRun) -> Option<(u64, &'a mut Reading)> {
-    let token = run.token.load(Ordering::Acquire);
+    let token = run.reader.token();
     panes.get_mut(&token).map(|reading| (token, reading))
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
 }

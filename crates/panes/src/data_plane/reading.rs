@@ -1,51 +1,59 @@
-//! A pane as the reading thread knows it, and where room for its output comes from.
+//! The reader's own state of a pane, and how it finds room for new output.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use patterm_keeper::Pane;
 use patterm_keeper::log::{Log, Reuse};
 
 use super::Event;
+use super::ending::RunEnd;
 use super::parser::OutputParser;
-use super::run::{MARK_BYTES, ProcessRun};
+use super::run::ProcessRun;
 use super::trouble::Trouble;
-use crate::process::Exit;
+use crate::offset::Offset;
 
-/// How soon a new file is tried again where there was no room for one.
-const AGAIN: Duration = Duration::from_secs(1);
+/// How far the mark in the process table is ahead of the output. A log that lost its end continues at the mark.
+/// Each new mark writes the table to the disk, so a flood must not need one every second; whatever a program
+/// prints, an offset stays far below 2^53.
+pub(crate) const MARK_BYTES: u64 = 8 << 30;
 
-/// A pane as this thread knows it.
+/// How soon a new file is tried again after there was no room for one.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The state of a pane that only the reader's thread uses.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) run: Arc<ProcessRun>,
     pub(super) pane: Arc<Pane>,
     pub(super) log: Log,
     /// The terminal is closed.
-    pub(super) over: bool,
-    /// It is not read for a moment.
+    pub(super) closed: bool,
+    /// It is not read for a moment, and is not in epoll.
     pub(super) stalled: bool,
-    /// Its output cannot be kept as it should be.
+    /// Its output cannot be stored normally.
     pub(super) troubled: bool,
-    /// When a new file is tried again.
-    again: Option<Instant>,
-    /// The end of the program was seen.
+    /// No new file is tried before this.
+    retry_at: Option<Instant>,
+    /// The end of the program was noticed.
     pub(super) ended: bool,
-    /// How it ended, until all it printed is read.
-    pub(super) exit: Option<Option<Exit>>,
+    /// How it ended, until all its output is read.
+    pub(super) end: Option<RunEnd>,
+    /// Input waits until the terminal accepts more.
     pub(super) writing: bool,
+    /// Bytes that are still parsed by the reader, because they may be the echo of a key.
+    pub(super) echo_bytes: u64,
 }
 
-/// Where what is read next goes.
+/// Whether there is room for the next output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
-    /// Into the log.
+    /// The log stores it.
     Kept,
-    /// Nowhere: there is no file and no room for one. It is counted.
+    /// There is no file and no room for one: the output is counted and dropped.
     Lost,
-    /// Into the log, in a moment: somebody looks at the file that it will go to.
+    /// The log will store it soon: the file that it will replace is still being read.
     Soon,
 }
 
@@ -55,33 +63,34 @@ impl Reading {
             run,
             pane,
             log,
-            over: false,
+            closed: false,
             stalled: false,
             troubled: false,
-            again: None,
+            retry_at: None,
             ended: false,
-            exit: None,
+            end: None,
             writing: false,
+            echo_bytes: 0,
         }
     }
 
-    /// Whether the parser must come after first.
-    pub(super) fn is_held(&self) -> bool {
-        self.run.held.load(Ordering::Acquire)
+    /// Whether the pane is not read until the parser has caught up.
+    pub(super) fn is_paused(&self) -> bool {
+        self.run.reader.is_paused()
     }
 
-    /// Finds room for what is read next: a new file, or where that cannot be had the oldest of its
-    /// own. So a pane on a full disk goes on, and nothing is shown that was not in the log.
+    /// Finds room for new output: in a new file or, if there can be none, in the oldest file of the same log. So a
+    /// pane on a full disk keeps working, and nothing is shown that was not in the log.
     pub(super) fn make_room(&mut self, now: Instant, parser: &OutputParser) -> Room {
-        if self.again.is_none_or(|again| again <= now) && self.begin_file(now, parser).is_ok() {
+        if self.retry_at.is_none_or(|at| at <= now) && self.begin_file(now, parser).is_ok() {
             return Room::Kept;
         }
         loop {
-            match self.log.reuse_oldest(self.run.needed()) {
+            match self.log.reuse_oldest(self.run.needed().get()) {
                 Ok(Reuse::Done) if self.log.has_room() => return Room::Kept,
                 Ok(Reuse::Busy) => return Room::Soon,
                 Ok(Reuse::None) => return Room::Lost,
-                // It was damaged or removed: the next one, or the room that this one took.
+                // The oldest file was damaged or removed, which may have freed some space.
                 Ok(Reuse::Done) | Err(_) => {
                     if self.begin_file(now, parser).is_ok() {
                         return Room::Kept;
@@ -91,29 +100,30 @@ impl Reading {
         }
     }
 
-    /// Has a later offset noted where the one that is noted comes near.
-    pub(super) fn keep_mark(&self, parser: &OutputParser) {
-        let (end, mark) = (self.log.end(), self.run.mark.load(Ordering::Relaxed));
-        if end + MARK_BYTES / 2 > mark {
-            let (id, run, offset) = (self.run.id.clone(), self.run.number, end + MARK_BYTES);
-            if parser.tell(Event::Mark { id, run, offset }) {
-                self.run.mark.store(offset, Ordering::Relaxed);
+    /// Asks for a later mark in the process table when the output comes near the current one.
+    pub(super) fn advance_mark(&self, parser: &OutputParser) {
+        let end = Offset::new(self.log.end());
+        if end.plus(MARK_BYTES / 2) > self.run.reader.mark() {
+            let (id, run, offset) = (self.run.id.clone(), self.run.number, end.plus(MARK_BYTES));
+            if parser.try_report(Event::Mark { id, run, offset }) {
+                self.run.reader.set_mark(offset);
             }
         }
     }
 
-    /// Sees whether there is room again; `full` if the disk was found full just now.
+    /// Checks whether there is room again. `full` means that the disk was just found full; the result is the same
+    /// for the next pane.
     pub(super) fn look_for_room(
         &mut self,
         now: Instant,
         full: bool,
         parser: &OutputParser,
     ) -> bool {
-        if full || self.again.is_some_and(|again| again > now) {
+        if full || self.retry_at.is_some_and(|at| at > now) {
             return full;
         }
-        // A run that is over needs no file, and the next one may be writing already.
-        let found = match self.over || self.log.has_room() {
+        // A closed terminal needs no file, and the next run may be writing already.
+        let found = match self.closed || self.log.has_room() {
             true => {
                 let found = self.log.check_room();
                 self.note(now, &found, parser);
@@ -133,14 +143,16 @@ impl Reading {
     fn note(&mut self, now: Instant, found: &io::Result<()>, parser: &OutputParser) {
         let trouble = found.as_ref().err().map(Trouble::of);
         self.troubled = trouble.is_some();
-        self.again = trouble.is_some().then(|| now + AGAIN);
-        if self.run.set_trouble(trouble.clone()) {
+        self.retry_at = trouble.is_some().then(|| now + RETRY_AFTER);
+        if self.run.reader.set_trouble(trouble.clone()) {
             match trouble {
-                Some(trouble) => tracing::error!(id = %self.run.id, %trouble, "output is lost"),
-                None => tracing::info!(id = %self.run.id, "output is kept again"),
+                Some(trouble) => {
+                    tracing::error!(id = %self.run.id, %trouble, "cannot store new output normally")
+                }
+                None => tracing::info!(id = %self.run.id, "new output is stored normally again"),
             }
-            // With a thousand events on their way, whoever follows looks again anyway.
-            parser.tell(Event::Trouble);
+            // If the channel is full, the control plane is about to look at everything anyway.
+            parser.try_report(Event::Trouble);
         }
     }
 }

@@ -1,477 +1,366 @@
-//! A process while it has a pane: what both planes share of it.
+//! One run of a process, as all threads share it. Each thread's state is in a part of its own; what each part
+//! guarantees is documented there.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use patterm_keeper::Pane;
 use patterm_keeper::log;
-use patterm_screen::{Line, Screen, Size};
+use patterm_screen::{Screen, Size};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
+use super::control_side::ControlSide;
 use super::draft_mark::DraftMark;
-use super::input::{Input, InputFull};
-use super::matcher::Waiters;
+use super::ending::RunEnd;
+use super::input::InputFull;
+use super::matcher_side::MatcherSide;
+use super::notifications::ProgramNotification;
+use super::parser_side::ParserSide;
+use super::progress::{Progress, RunProgress};
+use super::reader_side::ReaderSide;
+use super::rebuild::{Rebuilding, Replay};
 use super::trouble::Trouble;
+use super::typing_side::TypingSide;
 use super::typing_state::{Typed, TypingState, Typist};
 use super::views::Views;
+use crate::offset::Offset;
 use crate::ports::Ports;
-use crate::process::{Exit, ProcessId};
-use crate::tree::{self, Usage};
+use crate::process::{Exit, ProcessId, RunNumber};
+use crate::size;
+use crate::tree::Usage;
 use patterm_store::sync::lock;
 
-/// Memory of parsed output is given back in steps of this.
-const RELEASE_BYTES: u64 = 64 << 10;
-
-/// How far ahead of the output the mark in the process table is: a log that lost its end goes on there.
-/// Each new mark writes the table to the disk, so that a flood must not need one every second; whatever
-/// a program prints, an offset stays far below 2^53.
-pub(crate) const MARK_BYTES: u64 = 8 << 30;
-
-/// What it uses is not looked at again before this: to ask the kernel takes longer than all else that
-/// is told of it.
-const USAGE_AGE: Duration = Duration::from_millis(250);
-
-/// Lines, and bytes of them, that are copied with the screen locked: other readers of the screen, the
-/// thread that answers calls among them, wait for about a millisecond.
-const LINES_AT_ONCE: usize = 4096;
-const LINE_BYTES_AT_ONCE: usize = 1 << 20;
-
-/// How far a process has come; watched by whoever waits for it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RunProgress {
-    /// The offset up to which its output is on its screen.
-    pub parsed: u64,
-    /// How it ended, once it has and all its output is parsed.
-    pub exit: Option<Exit>,
-    /// Nobody knows how it ended.
-    pub lost: bool,
-    /// Its end is written down.
-    pub settled: bool,
-    /// Nothing is left of it and of what it ever started.
-    pub empty: bool,
-}
-
-impl RunProgress {
-    /// Whether nothing more will come.
-    pub fn is_over(&self) -> bool {
-        self.exit.is_some() || self.lost
-    }
-}
-
 /// One run of a process.
+///
+/// Locks are taken one at a time, with one exception: while a thread holds the screen it may resize the pane. The
+/// matcher copies from the screen before it locks the waiters.
 #[derive(Debug)]
 pub struct ProcessRun {
     /// The process.
     pub id: ProcessId,
-    /// Which of its runs.
-    pub number: u64,
-    /// Its pane; `None` for a run that was over before this server began and whose keeper is gone.
+    /// The number of this run.
+    pub number: RunNumber,
+    /// Its pane; `None` for a run that was over before this server started and whose keeper is gone.
     pub pane: Option<Arc<Pane>>,
-    /// Its init and the process above that, as they were when first asked for.
-    init: OnceLock<(i32, Option<i32>)>,
-    /// All it printed that is kept.
+    /// The output that is kept, of this and earlier runs.
     pub log: log::Reader,
-    screen: Mutex<Screen>,
-    pub(super) input: Mutex<Input>,
-    typing: Mutex<TypingState>,
-    /// Where it is noted for the next server that there is a draft.
-    draft_mark: OnceLock<DraftMark>,
-    /// Who waits for something on it.
-    pub(super) waiters: Mutex<Waiters>,
-    /// Addresses it printed.
+    /// Addresses that the program printed.
     pub ports: Ports,
-    /// Who looks at it.
+    /// The parser feeds it; everything else reads it.
+    screen: Mutex<Screen>,
+    /// Locked by whoever waits for the screen. The parser would otherwise lock the screen again before a thread that
+    /// waits for it wakes up, and keep it waiting for as long as there is output.
+    screen_queue: Mutex<()>,
+    /// The clients that show this run.
     views: Mutex<Views>,
-    /// Why its output cannot be kept as it should be.
-    trouble: Mutex<Option<Trouble>>,
-    /// What it used when somebody last asked.
-    usage: Mutex<Option<(Instant, Usage)>>,
-    /// In the matcher's line already.
-    pub(super) matching: AtomicBool,
-    pub(super) progress: watch::Sender<RunProgress>,
-    /// The offset up to which output is parsed; only the parser moves it.
-    pub(super) parsed: AtomicU64,
-    /// The offset up to which memory of the log was given back.
-    pub(super) released: AtomicU64,
-    /// The offset that is noted for it: it has printed less.
-    pub mark: AtomicU64,
-    /// The reader's number for it; 0 as long as it has none.
-    pub(super) token: AtomicU64,
-    /// A person typed into it and waits for what it prints.
-    pub(super) awaited: AtomicBool,
-    /// The reader waits for what it printed to be parsed.
-    pub(super) echoes: AtomicBool,
-    /// In the parser's line already.
-    pub(super) queued: AtomicBool,
-    /// The reader waits for the parser.
-    pub(super) held: AtomicBool,
-    /// It was asked to end.
-    pub stopping: AtomicBool,
-    /// The end, and the offset at which it is to be told.
-    pub(super) ending: Mutex<Option<(Option<Exit>, u64)>>,
+    progress: Progress,
+    pub(super) reader: ReaderSide,
+    pub(super) parser: ParserSide,
+    pub(super) matcher: MatcherSide,
+    pub(super) typing: TypingSide,
+    control: ControlSide,
+    rebuilding: Rebuilding,
 }
 
 impl ProcessRun {
-    /// A run whose screen shows what the log holds up to `parsed`.
+    /// A run whose screen shows the output before `parsed`.
     pub fn new(
         id: ProcessId,
-        number: u64,
+        number: RunNumber,
         pane: Option<Arc<Pane>>,
         log: log::Reader,
         screen: Screen,
-        parsed: u64,
+        parsed: Offset,
     ) -> Self {
         Self {
             id,
             number,
             pane,
-            init: OnceLock::new(),
             log,
-            screen: Mutex::new(screen),
-            input: Mutex::default(),
-            typing: Mutex::default(),
-            draft_mark: OnceLock::new(),
-            waiters: Mutex::default(),
             ports: Ports::default(),
+            screen: Mutex::new(screen),
+            screen_queue: Mutex::default(),
             views: Mutex::new(Views::new(parsed)),
-            trouble: Mutex::default(),
-            usage: Mutex::default(),
-            matching: AtomicBool::new(false),
-            progress: watch::Sender::new(RunProgress { parsed, ..RunProgress::default() }),
-            parsed: AtomicU64::new(parsed),
-            released: AtomicU64::new(parsed),
-            mark: AtomicU64::new(0),
-            token: AtomicU64::new(0),
-            awaited: AtomicBool::new(false),
-            echoes: AtomicBool::new(false),
-            queued: AtomicBool::new(false),
-            held: AtomicBool::new(false),
-            stopping: AtomicBool::new(false),
-            ending: Mutex::new(None),
+            progress: Progress::new(parsed),
+            reader: ReaderSide::default(),
+            parser: ParserSide::new(parsed),
+            matcher: MatcherSide::default(),
+            typing: TypingSide::default(),
+            control: ControlSide::default(),
+            rebuilding: Rebuilding::of(None),
         }
     }
 
-    /// The screen. Held by the parser for the time of one piece of output, and by others for the
-    /// time of one look.
+    /// A run of an earlier server. Its screen is not there yet; [`super::DataPlane::rebuild`] creates it.
+    pub(crate) fn to_rebuild(
+        id: ProcessId,
+        number: RunNumber,
+        pane: Option<Arc<Pane>>,
+        log: log::Reader,
+        replay: Replay,
+    ) -> Self {
+        Self {
+            views: Mutex::new(Views::new(replay.until)),
+            progress: Progress::to_rebuild(replay.from),
+            rebuilding: Rebuilding::of(Some(replay)),
+            ..Self::new(id, number, pane, log, replay.blank_screen(), replay.from)
+        }
+    }
+
+    /// The screen. The parser holds it while it feeds one piece of output, others while they read it once. Blocks
+    /// while the screen of an earlier server is being rebuilt.
     pub fn screen(&self) -> MutexGuard<'_, Screen> {
+        let mut screen = self.screen_to_feed();
+        screen.settle();
+        screen
+    }
+
+    /// The screen for the parser: of a flood, the last lines may not be on it yet.
+    pub(super) fn screen_to_feed(&self) -> MutexGuard<'_, Screen> {
+        self.rebuilding.wait();
+        let _first = lock(&self.screen_queue);
         lock(&self.screen)
     }
 
-    /// Hands on every line from a number on, the history's and the screen's, until `take` says `false`. The
-    /// screen is locked for a slice of them at a time, and not while `take` runs.
-    pub fn visit_lines(&self, from: u64, mut take: impl FnMut(Line<'static>) -> bool) {
-        let mut next = Some(from);
-        while let Some(from) = next {
-            let (slice, rest) = self.slice_of_lines(from);
-            next = rest;
-            if !slice.into_iter().all(&mut take) {
-                return;
-            }
+    /// Whether its screen shows everything that was printed before this server started.
+    pub fn is_rebuilt(&self) -> bool {
+        self.rebuilding.is_done()
+    }
+
+    /// Waits until its screen shows everything that was printed before this server started.
+    pub async fn rebuilt(&self) {
+        if !self.is_rebuilt() {
+            let _ = self.watch_life().wait_for(|progress| progress.rebuilt).await;
         }
     }
 
-    /// Some lines from a number on, and the number of the next, if there may be more.
-    fn slice_of_lines(&self, from: u64) -> (Vec<Line<'static>>, Option<u64>) {
-        let (mut slice, mut bytes) = (Vec::<Line<'static>>::new(), 0);
-        for line in self.screen().lines(from) {
-            let is_full = slice.len() >= LINES_AT_ONCE || bytes >= LINE_BYTES_AT_ONCE;
-            // Of a line that is too long to be one, all parts have its number.
-            let goes_on = slice.last().is_some_and(|last| last.number == line.number);
-            if is_full && !goes_on {
-                return (slice, Some(line.number));
-            }
-            bytes += line.text.len();
-            let text = line.text.into_owned().into();
-            slice.push(Line { number: line.number, offset: line.offset, text });
-        }
-        (slice, None)
+    /// Rebuilds its screen. Called by one thread, before the parser has a turn of this run.
+    pub(super) fn rebuild(&self) {
+        let Some((screen, until)) = self.rebuilding.replayed(&self.log) else { return };
+        *lock(&self.screen) = screen;
+        self.parser.set_parsed(until);
+        self.rebuilding.set_done();
+        self.progress.set_rebuilt(until);
     }
 
-    /// Its last lines, oldest first: so many, or all there are.
-    pub fn last_lines(&self, lines: usize) -> VecDeque<String> {
-        let mut numbers = lines as u64;
-        loop {
-            let (from, is_all) = self.last_numbers(numbers);
-            let mut last = VecDeque::new();
-            self.visit_lines(from, |line| {
-                last.push_back(line.text.into_owned());
-                if last.len() > lines {
-                    last.pop_front();
-                }
-                true
-            });
-            if is_all || last.len() >= lines {
-                return last;
-            }
-            // A resize skips numbers: there are fewer lines than these.
-            numbers = numbers.saturating_mul(2);
-        }
+    #[cfg(test)]
+    pub(super) fn is_screen_free(&self) -> bool {
+        self.screen.try_lock().is_ok()
     }
 
-    /// Where the last so many numbers of lines begin, and whether there are none before.
-    fn last_numbers(&self, numbers: u64) -> (u64, bool) {
-        let screen = self.screen();
-        let first = screen.history().first_line();
-        let last = screen.lines(screen.history().next_line().saturating_sub(1)).last();
-        let from = last.map_or(0, |last| (last.number + 1).saturating_sub(numbers));
-        (from.max(first), from <= first)
-    }
-
-    /// Who looks at it.
+    /// The clients that show this run.
     pub fn views(&self) -> MutexGuard<'_, Views> {
         lock(&self.views)
     }
 
-    /// Why its output cannot be kept as it should be.
+    /// The last notification of its program.
+    pub fn notification(&self) -> Option<ProgramNotification> {
+        self.parser.notifications.last()
+    }
+
+    /// Whether its bell rang and no view has shown that.
+    pub fn has_unseen_bell(&self) -> bool {
+        let unseen = self.views().unseen_from();
+        unseen.is_some_and(|from| self.parser.notifications.rang_since(from))
+    }
+
+    /// Why its output cannot be stored normally.
     pub fn trouble(&self) -> Option<Trouble> {
-        lock(&self.trouble).clone()
+        self.reader.trouble()
     }
 
-    /// Notes that it cannot, or can again; `true` if that is news.
-    pub(super) fn set_trouble(&self, trouble: Option<Trouble>) -> bool {
-        std::mem::replace(&mut *lock(&self.trouble), trouble.clone()) != trouble
-    }
-
-    /// What everything below its init uses, or used a moment ago.
+    /// The resource usage of everything below its init, measured now or a moment ago.
     pub fn usage(&self, init: i32) -> Usage {
-        let mut known = lock(&self.usage);
-        match &*known {
-            Some((at, usage)) if at.elapsed() < USAGE_AGE => usage.clone(),
-            _ => known.insert((Instant::now(), tree::usage(init))).1.clone(),
-        }
+        self.control.usage(init)
     }
 
-    /// Gives its terminal another size.
-    pub fn resize(&self, size: Option<Size>) {
-        let Some(size) = size else { return };
+    /// Gives its terminal another size. Returns whether there is a report of that for the program (mode 2048), to be
+    /// written by [`super::DataPlane::write`].
+    pub fn resize(&self, size: Option<Size>) -> bool {
+        let Some(size) = size else { return false };
         let mut screen = self.screen();
         if screen.size() == size {
-            return;
+            return false;
         }
         screen.resize(size);
-        // The program hears of it while nobody sees the screen in between.
+        self.control.note_resize();
+        // The screen stays locked until the program is told, so that no thread sees one without the other.
         if let Some(pane) = &self.pane {
-            let (rows, columns) = (size.rows, size.columns);
-            let _ = pane.resize(patterm_keeper::Size { rows, columns });
+            let _ = pane.resize(size::for_terminal(size));
         }
+        let report = screen.take_replies();
+        !report.is_empty() && self.typing.push_now(vec![report]).is_ok()
     }
 
-    /// How many wait for something on it.
+    /// How often its terminal got another size. Comparing sizes would miss one that changed and changed back.
+    pub fn resizes(&self) -> u64 {
+        self.control.resizes()
+    }
+
+    /// The number of callers that wait for a pattern.
     pub fn waiter_count(&self) -> usize {
-        lock(&self.waiters).len()
+        self.matcher.waiters().len()
     }
 
-    /// Follows the process.
+    /// How far the run is now.
+    pub(super) fn progress(&self) -> RunProgress {
+        self.progress.get()
+    }
+
+    /// Follows the progress of the run.
     pub fn watch(&self) -> watch::Receiver<RunProgress> {
-        self.progress.subscribe()
+        self.progress.watch()
     }
 
-    /// Says that it was over before this server began.
+    /// Follows the run without its output: whoever waits for its end is not woken up by every key and its echo. `parsed`
+    /// is out of date there.
+    pub fn watch_life(&self) -> watch::Receiver<RunProgress> {
+        self.progress.watch_life()
+    }
+
+    /// Marks the run as over before this server started.
     pub(crate) fn set_over(&self, exit: Option<Exit>) {
-        self.progress.send_modify(|progress| {
-            progress.exit = exit;
-            progress.lost = exit.is_none();
-            progress.settled = true;
-            progress.empty = true;
-        });
+        self.progress.set_over(RunEnd::from(exit));
     }
 
-    /// How its program stands, as its init wrote it down.
+    /// The status of its program, as its init recorded it.
     pub fn status(&self) -> Option<patterm_keeper::ProgramStatus> {
         self.pane.as_ref()?.status().ok().flatten()
     }
 
-    /// The process that gathers all it starts, as long as that lives.
+    /// The process id of its init, while that is alive. Everything of the run is below it.
     pub fn init(&self) -> Option<i32> {
-        // Afterwards the number may be another's.
-        if self.progress.borrow().empty {
+        // Later the kernel may give the number to another process.
+        if self.progress.get().empty {
             return None;
         }
-        if let Some((init, _)) = self.init.get() {
-            return Some(*init);
+        if let Some(init) = self.control.known_init() {
+            return Some(init.pid);
         }
-        let init = self.status()?.init;
-        Some(self.init.get_or_init(|| (init, tree::parent_of(init))).0)
+        Some(self.control.remember_init(self.status()?.init).pid)
     }
 
-    /// Whether its init was killed before it had ended everything below it, and the keeper was not
-    /// above it to end the rest: what ran there may run on, where nothing says that it did.
+    /// Whether its init was killed before it had ended everything below it, while the keeper was not its parent
+    /// and could not do so either. Processes of the run may then keep running outside of any pane.
     pub(crate) fn is_left_behind(&self, keeper: Option<i32>) -> bool {
-        let above = self.init.get().and_then(|(_, above)| *above);
-        let is_gathered = above.is_some() && above == keeper;
-        // Looked at where it is seen at once: the reader may be told of it in a moment only.
+        let parent = self.control.known_init().and_then(|init| init.parent);
+        let is_keepers = parent.is_some() && parent == keeper;
+        // Asks the pane directly: the reader may not have handled the event yet.
         let is_gone = self.pane.as_ref().is_some_and(|pane| pane.is_init_gone());
-        is_gone && !is_gathered && self.status().is_some_and(|status| !status.empty)
+        is_gone && !is_keepers && self.status().is_some_and(|status| !status.empty)
     }
 
-    /// Waits until an end that was seen is written down as well: whoever hears of it and asks for
-    /// the status must find it there.
+    /// Waits until the end of the run is in the process table, so that a caller that reacts to the end finds the
+    /// final status there.
     pub async fn noted(&self) {
-        let _ = self.watch().wait_for(|progress| progress.settled).await;
+        let _ = self.watch_life().wait_for(|progress| progress.settled).await;
     }
 
-    /// Says that nothing is left of it.
-    pub(super) fn set_empty(&self) {
-        self.progress.send_if_modified(|progress| !std::mem::replace(&mut progress.empty, true));
-    }
-
-    /// Says that its end is written down.
+    /// Marks the end of the run as recorded in the process table.
     pub fn settle(&self) {
-        self.progress.send_modify(|progress| progress.settled = true);
+        self.progress.set_settled();
     }
 
-    /// Puts pieces in line for the program, all or none; the plane must be told to write.
+    /// Records that somebody asked the run to end: its end counts as stopped, not as exited.
+    pub fn set_stopping(&self) {
+        self.control.set_stopping();
+    }
+
+    /// Whether somebody asked the run to end.
+    pub fn is_stopping(&self) -> bool {
+        self.control.is_stopping()
+    }
+
+    /// Queues input, all pieces or none; [`super::DataPlane::write`] sends it.
     pub fn push(&self, pieces: Vec<Vec<u8>>) -> Result<(), InputFull> {
-        lock(&self.input).push(pieces)
+        self.typing.push(pieces)
     }
 
-    /// The same for whoever has the keyboard, and for the terminal's own answers.
-    pub(super) fn push_now(&self, pieces: Vec<Vec<u8>>) -> Result<(), InputFull> {
-        lock(&self.input).push_now(pieces)
+    /// Queues bytes from a view: what a person types, and replies of the person's terminal.
+    pub(super) fn type_in(&self, bytes: Vec<u8>) -> Result<(), InputFull> {
+        self.typing.push_typed(bytes)
     }
 
-    /// Notes what a person typed.
+    /// Records that a person typed.
     pub fn note_typed(&self, typed: Typed) {
-        self.note_hand(typed);
+        self.note_typing(typed);
+        self.record_draft();
     }
 
-    /// Notes whether input that no person typed leaves an unfinished text.
+    /// The same, without the file for the next server: [`Self::record_draft`] must follow.
+    pub(super) fn note_typing(&self, typed: Typed) {
+        self.typing.note(typed, Instant::now());
+    }
+
+    /// Records a draft for the next server, or that there is none any more.
+    pub(super) fn record_draft(&self) {
+        self.typing.record_draft(self.number);
+    }
+
+    /// Records whether input that no person typed leaves a draft.
     pub fn note_draft(&self, bytes: &[u8]) {
         let typed = Typist::default().read_whole(bytes);
-        self.note_hand(Typed { any: false, ..typed });
+        self.typing.note(Typed { any: false, ..typed }, Instant::now());
+        self.record_draft();
     }
 
-    fn note_hand(&self, typed: Typed) {
-        let mut typing = lock(&self.typing);
-        let before = typing.draft;
-        typing.note(typed);
-        if typing.draft != before
-            && let Some(mark) = self.draft_mark.get()
-        {
-            mark.set(self.number, typing.draft);
-        }
-    }
-
-    /// Takes up whether an earlier server left a draft in it, and notes that for the next one from here on.
+    /// Restores the draft that an earlier server recorded, and records drafts there from now on.
     pub(crate) fn keep_draft(&self, mark: DraftMark) {
-        let mut typing = lock(&self.typing);
-        typing.draft = mark.is_set(self.number);
-        if !typing.draft {
-            mark.set(self.number, false);
-        }
-        let _ = self.draft_mark.set(mark);
+        self.typing.restore_draft(mark, self.number);
     }
 
-    /// What comes from a view: what a person types, and what the terminal sends by itself.
-    pub fn type_in(&self, bytes: Vec<u8>) -> Result<(), InputFull> {
-        self.awaited.store(true, Ordering::Release);
-        self.push(vec![bytes])
-    }
-
-    /// Writes what waits to the program's terminal, as much as it takes; `false` if that is full.
-    pub(super) fn flush(&self) -> bool {
-        let Some(pane) = &self.pane else { return true };
-        let mut input = lock(&self.input);
-        let drained = input.drain(|bytes| rustix::io::write(pane.master(), bytes));
-        drained.is_ok() || input.is_empty()
-    }
-
-    /// What is known of the person who types into it.
+    /// The state of a person's typing.
     pub fn typing(&self) -> TypingState {
-        *lock(&self.typing)
+        self.typing.state()
     }
 
-    /// Whether everything that was typed has reached the program's terminal.
+    /// Writes queued input to the terminal; `false` if the terminal is full.
+    pub(super) fn flush(&self) -> bool {
+        self.pane.as_ref().is_none_or(|pane| self.typing.flush(pane.master()))
+    }
+
+    /// Whether all input has been written to the terminal.
     pub fn is_written(&self) -> bool {
-        lock(&self.input).is_empty()
+        self.typing.is_written()
     }
 
-    /// Whether the program has read all of it.
+    /// Whether the program has read all input.
     pub fn is_read(&self) -> bool {
         let unread = self.pane.as_ref().map(|pane| pane.unread());
         self.is_written() && matches!(unread, Some(Ok(0)))
     }
 
-    pub(super) fn reserve(&self) -> bool {
-        lock(&self.input).reserve()
+    /// Sets the offset in the process table that the output has not reached; before the run is added to the data
+    /// plane.
+    pub(crate) fn set_mark(&self, mark: Offset) {
+        self.reader.set_mark(mark);
     }
 
-    pub(super) fn release(&self) {
-        lock(&self.input).release();
+    /// Called by the reader: no process of the run is left.
+    pub(super) fn set_empty(&self) {
+        self.progress.set_empty();
     }
 
-    /// Gives the memory of output that is parsed back, if it is worth a system call.
-    pub(super) fn release_parsed(&self) {
-        let parsed = self.parsed.load(Ordering::Acquire);
-        let released = self.released.load(Ordering::Relaxed);
-        if parsed >= released + RELEASE_BYTES {
-            self.log.release(released, parsed);
-            self.released.fetch_max(parsed, Ordering::Relaxed);
-        }
+    /// Called by the parser: publishes how far it is, and returns the end of the run when that is reached.
+    pub(super) fn advance(&self, parsed: Offset) -> Option<RunEnd> {
+        let end = self.parser.ending.take_reached(parsed);
+        self.progress.advance(parsed, end);
+        end
     }
 
-    /// The offset from which output is still needed: it is not parsed, or not yet looked at by whom it
-    /// is waited for.
-    pub(super) fn needed(&self) -> u64 {
-        let looked = lock(&self.waiters).looked();
-        self.parsed.load(Ordering::Acquire).min(looked.unwrap_or(u64::MAX))
+    /// The output from this offset on is still needed: the parser or the matcher has not read it.
+    pub(super) fn needed(&self) -> Offset {
+        let parsed = self.parser.parsed();
+        self.matcher.waiters().searched().map_or(parsed, |searched| searched.min(parsed))
     }
 
-    /// Bytes that are read but not parsed.
+    /// The number of bytes that are in the log but not parsed.
     pub(super) fn lag(&self) -> u64 {
-        self.log.end().saturating_sub(self.parsed.load(Ordering::Acquire))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use patterm_keeper::log::Log;
-
-    use super::*;
-
-    /// A run whose screen shows this text.
-    fn run_of(text: &str) -> (tempfile::TempDir, ProcessRun) {
-        let dir = tempfile::tempdir().unwrap();
-        let log = Log::open(dir.path(), 1 << 20).unwrap();
-        let mut screen = Screen::new(Size::DEFAULT);
-        screen.feed(text.as_bytes());
-        (dir, ProcessRun::new(ProcessId::new(1), 1, None, log.reader(), screen, 0))
+        self.parser.lag(&self.log)
     }
 
-    #[test]
-    fn lines_in_slices_are_the_same_as_all_at_once() {
-        let lines: String = (0..3 * LINES_AT_ONCE).map(|n| format!("line {n}\r\n")).collect();
-        // Longer than any line that is kept as one.
-        let long = "0123456789".repeat(40_000);
-        let many_long = format!("{}\r\n", "x".repeat(5_000)).repeat(500);
-        for text in [lines, format!("a\r\n{long}\r\nb\r\n"), many_long, String::new()] {
-            let (_dir, run) = run_of(&text);
-            let mut visited = Vec::new();
-            run.visit_lines(0, |line| {
-                visited.push(line);
-                true
-            });
-            let screen = run.screen();
-            assert!(visited.iter().eq(screen.lines(0).collect::<Vec<_>>().iter()));
-            let all: Vec<_> = visited.into_iter().map(|line| line.text.into_owned()).collect();
-            drop(screen);
-            for wanted in [0, 1, 7, LINES_AT_ONCE + 1, usize::MAX] {
-                let last = all.len().saturating_sub(wanted);
-                assert!(run.last_lines(wanted).iter().eq(&all[last..]), "the last {wanted}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_screen_is_free_while_lines_are_taken() {
-        let (_dir, run) = run_of("one\r\ntwo\r\n");
-        let mut free = Vec::new();
-        run.visit_lines(0, |_| {
-            free.push(run.screen.try_lock().is_ok());
-            free.len() < 2
-        });
-        assert_eq!(free, [true, true]);
+    /// Releases the memory of parsed output.
+    pub(super) fn release_parsed(&self) {
+        self.parser.release_parsed(&self.log);
     }
 }

@@ -1,16 +1,16 @@
-//! What keeps a process's output from being kept as it should be.
+//! Reasons why the output of a process cannot be stored normally.
 
 use std::fmt;
 use std::io;
 
 use patterm_store::reserve::is_disk_full;
 
-/// Why a log has no room for what is printed.
+/// Why a log cannot get a new file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trouble {
-    /// The disk is full, or the user's share of it.
+    /// The disk or the user's quota is full.
     DiskFull,
-    /// Its files cannot be made or opened.
+    /// A file cannot be created or opened.
     NoAccess(String),
 }
 
@@ -27,14 +27,12 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DiskFull => f.write_str(
-                "the disk is full: its oldest output is dropped for the newest; make room",
+                "the disk is full: its newest output replaces the oldest; free some space",
             ),
-            Self::NoAccess(why) => {
-                write!(
-                    f,
-                    "no file can be made for its newest output, which replaces the oldest: {why}"
-                )
-            }
+            Self::NoAccess(why) => write!(
+                f,
+                "no file can be created for its newest output, which replaces the oldest: {why}"
+            ),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whose turn it is: processes with something new, each in line once.
+//! Queues of runs that wait for a thread's attention. Each run is in a queue at most once.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,53 +7,68 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use super::run::ProcessRun;
 use patterm_store::sync::lock;
 
-/// A line of processes for one thread to look after. `flag` is where a process notes that it stands
-/// in this line.
+/// Whether a run is in a queue. Any thread may enter it; only the queue's own thread removes it, before it does the
+/// work. So work that arrives while the thread is busy queues the run again.
+#[derive(Debug, Default)]
+pub(super) struct Queued(AtomicBool);
+
+impl Queued {
+    /// `true` if the run was not queued before.
+    fn enter(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
+
+    fn leave(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// The queue of one thread. `queued` selects the flag by which a run knows that it is in this queue.
 #[derive(Debug)]
 pub(super) struct Turns {
-    line: Mutex<VecDeque<Arc<ProcessRun>>>,
-    came: Condvar,
-    flag: fn(&ProcessRun) -> &AtomicBool,
+    queue: Mutex<VecDeque<Arc<ProcessRun>>>,
+    pushed: Condvar,
+    queued: fn(&ProcessRun) -> &Queued,
 }
 
 impl Turns {
-    pub(super) fn new(flag: fn(&ProcessRun) -> &AtomicBool) -> Self {
-        Self { line: Mutex::default(), came: Condvar::new(), flag }
+    pub(super) fn new(queued: fn(&ProcessRun) -> &Queued) -> Self {
+        Self { queue: Mutex::default(), pushed: Condvar::new(), queued }
     }
 
-    /// Puts a process in line, once.
+    /// Appends a run, unless it is queued already.
     pub(super) fn push(&self, run: &Arc<ProcessRun>) {
-        if !(self.flag)(run).swap(true, Ordering::AcqRel) {
-            lock(&self.line).push_back(run.clone());
-            self.came.notify_one();
+        if (self.queued)(run).enter() {
+            lock(&self.queue).push_back(run.clone());
+            self.pushed.notify_one();
         }
     }
 
-    /// Lets it go before all others, unless it is in line already.
+    /// Puts a run before all others, unless it is queued already.
     pub(super) fn push_first(&self, run: &Arc<ProcessRun>) {
-        if !(self.flag)(run).swap(true, Ordering::AcqRel) {
-            lock(&self.line).push_front(run.clone());
-            self.came.notify_one();
+        if (self.queued)(run).enter() {
+            lock(&self.queue).push_front(run.clone());
+            self.pushed.notify_one();
         }
     }
 
-    /// The next one, if any stands in line.
+    /// Takes the next run, if there is one.
     #[cfg(test)]
     pub(super) fn try_next(&self) -> Option<Arc<ProcessRun>> {
-        let run = lock(&self.line).pop_front()?;
-        (self.flag)(&run).store(false, Ordering::Release);
+        let run = lock(&self.queue).pop_front()?;
+        (self.queued)(&run).leave();
         Some(run)
     }
 
-    /// Waits for the next one. What comes from now on puts it in line again.
+    /// Waits for the next run and takes it.
     pub(super) fn next(&self) -> Arc<ProcessRun> {
-        let mut line = lock(&self.line);
+        let mut queue = lock(&self.queue);
         loop {
-            if let Some(run) = line.pop_front() {
-                (self.flag)(&run).store(false, Ordering::Release);
+            if let Some(run) = queue.pop_front() {
+                (self.queued)(&run).leave();
                 return run;
             }
-            line = self.came.wait(line).unwrap_or_else(PoisonError::into_inner);
+            queue = self.pushed.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

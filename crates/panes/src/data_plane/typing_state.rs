@@ -1,72 +1,74 @@
-//! A person's hand on a keyboard: when it last typed, and whether it left something unfinished. Only
-//! keys and pastes count; what a terminal sends by itself does not
-//! ([`patterm_screen::input`] tells them apart).
+//! The state of a person's typing: when they last typed, and whether they left a draft. Only keys and pastes count;
+//! reports that a terminal sends by itself do not ([`patterm_screen::input`] tells them apart).
 
 use patterm_screen::input::{InputEvent, InputParser, KeyEvent};
 use patterm_screen::keys::{Key, KeyCode};
 use tokio::time::Instant;
 
-/// What is known of the person who types into a process.
+/// The state of typing into a process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TypingState {
-    /// When something was last typed.
+    /// When a person last typed.
     pub typed: Option<Instant>,
-    /// When something was last typed by anybody but patterm itself.
+    /// When there was last input from anyone but patterm itself.
     pub written: Option<Instant>,
-    /// Something was typed and neither entered nor given up.
+    /// Text was typed and neither submitted nor discarded.
     pub draft: bool,
-    /// How many letters of it there are, and whether one of them can be seen.
+    /// The number of letters in it.
     letters: usize,
-    seen: bool,
+    /// Whether any of them is visible, not blank.
+    visible: bool,
 }
 
 impl TypingState {
-    /// Notes what was typed.
-    pub(super) fn note(&mut self, typed: Typed) {
+    /// Applies input that arrived at `now`.
+    pub(super) fn note(&mut self, typed: Typed, now: Instant) {
         if typed.any {
-            self.typed = Some(Instant::now());
+            self.typed = Some(now);
         }
         let is_erased = typed.erased > 0 || typed.word_erased;
         if typed.any || typed.begins || typed.letters > 0 || is_erased {
-            self.written = Some(Instant::now());
+            self.written = Some(now);
         }
         self.draft = typed.draft.unwrap_or(self.draft);
         if typed.begins {
-            (self.letters, self.seen) = (0, false);
+            (self.letters, self.visible) = (0, false);
         }
-        // Of blanks nothing is left.
-        if typed.word_erased && !self.seen {
+        // Blanks are erased together with the word before them.
+        if typed.word_erased && !self.visible {
             self.letters = 0;
         }
         self.letters = (self.letters + typed.letters).saturating_sub(typed.erased);
-        self.seen = self.letters > 0 && (self.seen || typed.seen);
+        self.visible = self.letters > 0 && (self.visible || typed.visible);
     }
 
-    /// Only blanks were typed and not entered: a prompt that holds them looks empty.
+    /// The draft consists of blanks only: a prompt with them looks empty.
     pub fn holds_blanks(&self) -> bool {
-        self.holds_letters() && !self.seen
+        self.holds_letters() && !self.visible
     }
 
-    /// Something was typed and not entered, and not erased letter by letter.
+    /// There is a draft, and it was not erased letter by letter.
     pub fn holds_letters(&self) -> bool {
         self.draft && self.letters > 0
     }
 }
 
-/// What a person typed among the bytes of a view.
+/// The effect of some input on the typing state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Typed {
-    /// There was a key or a paste.
+    /// It contained a key or a paste.
     pub any: bool,
-    /// Whether an unfinished text is left; `None` where that is as it was before.
+    /// Whether it leaves a draft; `None` if it does not change that.
     pub(super) draft: Option<bool>,
-    /// What was there before is gone: it was entered or given up.
+    /// The draft before it was submitted or discarded.
     pub(super) begins: bool,
-    /// Letters since then, whether one of them can be seen, and how many were erased.
+    /// Letters typed since then.
     pub(super) letters: usize,
-    pub(super) seen: bool,
+    /// Whether any of them is visible.
+    pub(super) visible: bool,
+    /// Letters erased since then.
     pub(super) erased: usize,
-    /// A word was erased before anything that can be seen was typed: all blanks before it went too.
+    /// A word was erased before any visible letter was typed, and all blanks before it too.
     pub(super) word_erased: bool,
 }
 
@@ -93,20 +95,20 @@ impl Typed {
         *self = Self { any: self.any, draft: self.draft, begins: true, ..Self::default() };
     }
 
-    /// How many letters a word has is not known; blanks are erased with the word before them.
+    /// The length of the word is unknown; blanks are erased together with the word before them.
     fn erase_word(&mut self) {
-        if !self.seen {
+        if !self.visible {
             (self.letters, self.erased, self.word_erased) = (0, 0, true);
         }
     }
 
     fn write(&mut self, text: &str) {
         self.letters += text.chars().count();
-        self.seen |= text.chars().any(|letter| !letter.is_whitespace());
+        self.visible |= text.chars().any(|letter| !letter.is_whitespace());
     }
 
-    /// The same with what was typed after it.
-    fn and(mut self, next: Self) -> Self {
+    /// This input followed by another.
+    fn then(mut self, next: Self) -> Self {
         self.any |= next.any;
         self.draft = next.draft.or(self.draft);
         if next.begins {
@@ -116,20 +118,20 @@ impl Typed {
             self.erase_word();
         }
         self.letters += next.letters;
-        self.seen |= next.seen;
+        self.visible |= next.visible;
         self.erased += next.erased;
         self
     }
 }
 
-/// Finds what a person typed in the input of one view, however it is cut.
+/// Finds keys and pastes in the input of one view, however it is split.
 #[derive(Debug, Default)]
 pub struct Typist {
     parser: InputParser,
 }
 
 impl Typist {
-    /// Takes bytes in.
+    /// Reads the next bytes.
     pub fn read(&mut self, bytes: &[u8]) -> Typed {
         let is_plain = !self.is_waiting() && !self.parser.is_pasting() && !bytes.contains(&0x1b);
         if is_plain {
@@ -140,24 +142,24 @@ impl Typist {
         while let Some(token) = self.parser.next_event() {
             typed.add(&token);
         }
-        // The text of a paste comes when it is whole.
+        // The text of a paste is counted when it is complete.
         typed.any |= self.parser.is_pasting();
         typed
     }
 
-    /// The same for input that is known to be whole.
+    /// Reads input that is known to be complete.
     pub(super) fn read_whole(mut self, bytes: &[u8]) -> Typed {
         let typed = self.read(bytes);
         let last = self.settle();
-        typed.and(last)
+        typed.then(last)
     }
 
-    /// Whether an escape waits for what may follow it.
+    /// Whether an escape may be the beginning of a sequence.
     pub fn is_waiting(&self) -> bool {
         self.parser.has_pending()
     }
 
-    /// Nothing followed: it was the key.
+    /// Nothing followed the escape: it was the key.
     pub fn settle(&mut self) -> Typed {
         let mut typed = Typed::default();
         while let Some(token) = self.parser.flush() {
@@ -178,7 +180,7 @@ fn erases_word(key: &Key) -> bool {
     }
 }
 
-/// The same for bytes without a sequence, of which there may be many.
+/// The fast path for input without escape sequences, which may be long.
 fn plain(bytes: &[u8]) -> Typed {
     let ends = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0x03 | 0x04 | 0x15);
     let is_text = |byte: &u8| !byte.is_ascii_control();
@@ -197,17 +199,17 @@ fn plain(bytes: &[u8]) -> Typed {
         begins: end.is_some(),
         word_erased: erased.is_some(),
         letters: line.iter().filter(|byte| is_text(byte)).count(),
-        seen: line.iter().any(|byte| is_text(byte) && *byte != b' '),
+        visible: line.iter().any(|byte| is_text(byte) && *byte != b' '),
         erased: line.iter().filter(|byte| matches!(byte, 0x7f | 0x08)).count(),
     }
 }
 
-/// Whether there is an unfinished text after this; `None` where it says nothing about that.
+/// Whether there is a draft after this event; `None` if it does not change that.
 fn leaves_draft(token: &InputEvent) -> Option<bool> {
     match token {
         InputEvent::Paste(text) => (!text.is_empty()).then_some(true),
         InputEvent::Key(KeyEvent { key: Some(key), released: false, .. }) => match key.code {
-            // The end of a line, of a thought, of a program.
+            // These submit or discard the line.
             KeyCode::Enter | KeyCode::Escape => (!key.shift && !key.alt).then_some(false),
             KeyCode::Char('c' | 'd' | 'u' | 'j') if key.ctrl => Some(false),
             KeyCode::Char(_) if !key.ctrl && !key.alt && !key.logo => Some(true),
@@ -222,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_draft_is_what_was_typed_and_not_entered() {
+    fn a_draft_is_text_that_was_typed_and_not_submitted() {
         let (mut typing, mut typist) = (TypingState::default(), Typist::default());
         for (typed, draft) in [
             ("h", true),
@@ -241,18 +243,18 @@ mod tests {
             ("\x1b[99;5u", false),
             ("\x1b]11;rgb:00/00/00\x1b\\", false),
         ] {
-            typing.note(typist.read(typed.as_bytes()));
+            typing.note(typist.read(typed.as_bytes()), Instant::now());
             assert_eq!(typing.draft, draft, "{typed:?}");
         }
-        typing.note(typist.read(b"x"));
-        typing.note(typist.read(b"\x1b"));
+        typing.note(typist.read(b"x"), Instant::now());
+        typing.note(typist.read(b"\x1b"), Instant::now());
         assert!(typing.draft && typist.is_waiting(), "it may be the beginning of a report");
-        typing.note(typist.settle());
+        typing.note(typist.settle(), Instant::now());
         assert!(!typing.draft, "it was the key");
     }
 
     #[test]
-    fn a_draft_of_blanks_is_known_though_it_is_not_seen() {
+    fn a_draft_of_blanks_is_known_though_it_is_invisible() {
         let (mut typing, mut typist) = (TypingState::default(), Typist::default());
         for (typed, blanks) in [
             (" ", true),
@@ -265,8 +267,8 @@ mod tests {
             ("\x1b[200~ \x1b[201~", true),
             ("\x1b[200~x\x1b[201~", false),
             ("\x03", false),
-            // A word is erased: ctrl+w, alt+backspace, and ctrl+backspace and ctrl+w as newer terminals send
-            // them.
+            // A word is erased: ctrl+w, alt+backspace, and the forms of ctrl+backspace and ctrl+w that newer
+            // terminals send.
             ("   ", true),
             ("\x17", false),
             ("  ", true),
@@ -280,13 +282,13 @@ mod tests {
             ("\x17", false),
             ("a  \x17", false),
         ] {
-            typing.note(typist.read(typed.as_bytes()));
+            typing.note(typist.read(typed.as_bytes()), Instant::now());
             assert_eq!(typing.holds_blanks(), blanks, "{typed:?}");
         }
     }
 
     #[test]
-    fn focus_mouse_and_replies_are_no_typing_however_they_are_cut() {
+    fn focus_mouse_and_replies_do_not_count_as_typing_however_they_are_split() {
         for report in ["\x1b[I", "\x1b[O", "\x1b[<35;10;3M", "\x1b[?1;2c", "\x1bP>|t\x1b\\"] {
             for step in [1, 2, report.len()] {
                 let mut typist = Typist::default();

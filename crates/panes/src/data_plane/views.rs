@@ -1,18 +1,19 @@
-//! Who looks at a process, and which size suits them all.
+//! The clients that show a process, and the size that suits all of them.
 
 use std::collections::BTreeMap;
 
 use patterm_screen::Size;
-use tokio::sync::watch;
+
+use crate::offset::Offset;
 
 /// A view of a process.
 #[derive(Debug)]
 struct View {
-    /// How much room it has.
+    /// The space it has.
     size: Option<Size>,
-    /// It wants the size to follow whoever was active last, not the smallest.
+    /// It wants the size to follow the view that was active last, not the smallest.
     follows_last: bool,
-    /// When it was last active, in the order of such events.
+    /// When it was last active, as a value of [`Views::events`].
     active: u64,
 }
 
@@ -21,28 +22,27 @@ struct View {
 pub struct Views {
     last: u64,
     views: BTreeMap<u64, View>,
-    /// How often any of them was active.
+    /// Counts the times that any view was active.
     events: u64,
-    /// Up to where its output was there when somebody last looked.
-    seen: u64,
-    agreed: watch::Sender<Option<Size>>,
+    /// The end of the output when the last view left.
+    seen: Offset,
+    agreed: Option<Size>,
 }
 
 impl Views {
-    /// Nobody looks, and what stands before `seen` is old.
-    pub fn new(seen: u64) -> Self {
-        let agreed = watch::Sender::new(None);
-        Self { last: 0, views: BTreeMap::new(), events: 0, seen, agreed }
+    /// No views; the output before `seen` counts as seen.
+    pub fn new(seen: Offset) -> Self {
+        Self { last: 0, views: BTreeMap::new(), events: 0, seen, agreed: None }
     }
 
-    /// A new view; returns its number.
+    /// Adds a view; returns its number.
     pub fn enter(&mut self, follows_last: bool) -> u64 {
         self.last += 1;
         self.views.insert(self.last, View { size: None, follows_last, active: 0 });
         self.last
     }
 
-    /// Notes how much room a view has; returns the size that is agreed then.
+    /// Sets the space that a view has; returns the agreed size.
     pub fn set(&mut self, number: u64, size: Option<Size>) -> Option<Size> {
         if let Some(view) = self.views.get_mut(&number) {
             view.size = size;
@@ -51,7 +51,7 @@ impl Views {
         self.agree()
     }
 
-    /// Somebody types in a view; returns the size that is agreed then, where that changes it.
+    /// A person typed in a view; returns the agreed size if that changed it.
     pub fn typed(&mut self, number: u64) -> Option<Size> {
         self.touch(number);
         let before = self.agreed();
@@ -65,31 +65,25 @@ impl Views {
         }
     }
 
-    /// A view is gone that has seen all output up to here; returns the size that suits those that
-    /// are left.
-    pub fn leave(&mut self, number: u64, seen: u64) -> Option<Size> {
+    /// Removes a view that has shown all output before `seen`; returns the size that suits the others.
+    pub fn leave(&mut self, number: u64, seen: Offset) -> Option<Size> {
         self.views.remove(&number);
         self.seen = self.seen.max(seen);
         self.agree()
     }
 
-    /// The size that suits all, if anybody has said one.
+    /// The size that suits all views, if any of them has a size.
     pub fn agreed(&self) -> Option<Size> {
-        *self.agreed.borrow()
+        self.agreed
     }
 
-    /// Where the output begins that nobody has seen; `None` while somebody looks.
-    pub fn unseen_from(&self) -> Option<u64> {
+    /// The output from this offset on was never shown; `None` while there is a view.
+    pub fn unseen_from(&self) -> Option<Offset> {
         self.views.is_empty().then_some(self.seen)
     }
 
-    /// Follows that size.
-    pub fn watch(&self) -> watch::Receiver<Option<Size>> {
-        self.agreed.subscribe()
-    }
-
-    /// The smallest in both directions, or that of the last one active where a view wants that. When
-    /// the last view leaves, the size stays as it is.
+    /// The smallest size in both directions, or that of the view that was active last if a view wants that. When the
+    /// last view leaves, the size stays.
     fn agree(&mut self) -> Option<Size> {
         let sized = || self.views.values().filter_map(|view| Some((view.active, view.size?)));
         let sizes = || sized().map(|(_, size)| size);
@@ -97,13 +91,8 @@ impl Views {
         let smallest = smallest.map(|(rows, columns)| Size::new(rows, columns));
         let last = sized().max_by_key(|(active, _)| *active).map(|(_, size)| size);
         let follows_last = self.views.values().any(|view| view.follows_last);
-        let agreed = if follows_last { last } else { smallest }.or(self.agreed());
-        self.agreed.send_if_modified(|before| {
-            let changed = *before != agreed;
-            *before = agreed;
-            changed
-        });
-        agreed
+        self.agreed = if follows_last { last } else { smallest }.or(self.agreed);
+        self.agreed
     }
 }
 
@@ -113,18 +102,19 @@ mod tests {
 
     #[test]
     fn the_smallest_view_decides_and_the_size_stays_when_all_are_gone() {
-        let mut views = Views::new(0);
+        let mut views = Views::new(Offset::START);
         let (one, two) = (views.enter(false), views.enter(false));
         assert_eq!(views.set(one, Some(Size::new(40, 100))), Some(Size::new(40, 100)));
         assert_eq!(views.set(two, Some(Size::new(50, 80))), Some(Size::new(40, 80)));
-        assert_eq!(views.leave(one, 7), Some(Size::new(50, 80)));
-        assert_eq!(views.unseen_from(), None, "one still looks");
-        assert_eq!(views.leave(two, 9), Some(Size::new(50, 80)));
-        assert_eq!(views.unseen_from(), Some(9));
+        assert_eq!(views.leave(one, Offset::new(7)), Some(Size::new(50, 80)));
+        assert_eq!(views.unseen_from(), None, "one view is left");
+        assert_eq!(views.leave(two, Offset::new(9)), Some(Size::new(50, 80)));
+        assert_eq!(views.unseen_from(), Some(Offset::new(9)));
     }
+
     #[test]
-    fn where_a_view_wants_it_the_last_one_active_decides() {
-        let mut views = Views::new(0);
+    fn the_view_that_was_active_last_decides_if_a_view_wants_that() {
+        let mut views = Views::new(Offset::START);
         let (large, small) = (Size::new(50, 200), Size::new(24, 80));
         let (one, two) = (views.enter(true), views.enter(false));
         assert_eq!(views.set(one, Some(large)), Some(large));
@@ -132,6 +122,6 @@ mod tests {
         assert_eq!(views.typed(one), Some(large));
         assert_eq!(views.typed(one), None, "nothing changed");
         assert_eq!(views.typed(two), Some(small));
-        assert_eq!(views.leave(two, 0), Some(large));
+        assert_eq!(views.leave(two, Offset::START), Some(large));
     }
 }

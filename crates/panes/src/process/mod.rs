@@ -1,10 +1,12 @@
-//! Processes: entries with ids that are never reused, who stands below whom, and how each stands.
+//! The process table: entries with ids that are never reused, their tree and their status.
 
 mod record;
+mod run_number;
 mod table;
 
 pub use record::{
     AgentEntry, Attention, Cause, DeclaredEntry, Exit, Interruption, Kind, Process, ProcessId,
     Recipe, Status,
 };
+pub use run_number::RunNumber;
 pub use table::Processes;

@@ -1,4 +1,4 @@
-//! What is known of a process and kept across restarts of the server.
+//! The record of a process, which survives restarts of the server.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,6 +8,9 @@ use std::str::FromStr;
 use patterm_keeper::Size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::run_number::RunNumber;
+use crate::offset::Offset;
 
 /// The id of an entry: `p1`, `p2`, …
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +26,13 @@ impl ProcessId {
     /// The id with this text; there may be no such process.
     pub fn of(text: &str) -> Self {
         Self(text.to_owned())
+    }
+
+    /// Whether a text has the form of an id. A process with such a name could not be distinguished from the
+    /// one with that id.
+    pub fn is_like(text: &str) -> bool {
+        let digits = text.strip_prefix(['p', 'P']).unwrap_or_default();
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
     }
 
     /// Its text.
@@ -51,13 +61,13 @@ impl fmt::Display for ProcessId {
 pub enum Kind {
     /// A coding agent's CLI.
     Agent,
-    /// A program that can be started again.
+    /// Any other program.
     Command,
     /// An interactive shell.
     Terminal,
 }
 
-/// How a process stands.
+/// The status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -66,25 +76,25 @@ pub enum Status {
     Starting,
     /// Alive.
     Running,
-    /// Ended by itself or by somebody else's signal.
+    /// Ended by itself, or by a signal that patterm did not send.
     Exited,
     /// Could not be started.
     Failed,
     /// Ended on request.
     Stopped,
-    /// Nobody knows: what watched over it was killed.
+    /// Unknown: the init that watched it was killed.
     Lost,
 }
 
 impl Status {
-    /// Whether there may be something alive.
+    /// Whether its program may be running.
     pub fn is_alive(self) -> bool {
         matches!(self, Self::Starting | Self::Running)
     }
 }
 
-/// How a program ended: one of the two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// How a program ended; one of the two is set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Exit {
     /// The exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,54 +113,59 @@ impl From<patterm_keeper::Exit> for Exit {
     }
 }
 
-/// How to start a process, again and again.
+/// How to start a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipe {
     /// The program and its arguments, as they are executed.
     pub argv: Vec<String>,
-    /// What was asked for beyond the server's own environment.
+    /// Variables that the project file sets. Entries of 0.1 have those of their caller here.
     pub env: BTreeMap<String, String>,
-    /// Where it starts.
+    /// A file with more of them, which is read at each start; those above override it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env_file: Option<PathBuf>,
+    /// The folder it starts in.
     pub working_dir: PathBuf,
     /// The size of its terminal.
     pub size: Size,
 }
 
-/// What is kept of an agent beside what is kept of every process.
+/// The additional record of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentEntry {
     /// The preset it was started from.
     pub preset: String,
-    /// The id of its conversation: one that we chose, or one that its CLI told.
+    /// The id of its conversation, chosen by patterm or reported by its CLI.
     pub conversation: String,
-    /// Its CLI told that id: it can be taken up again under it.
-    #[serde(default)]
-    pub told: bool,
-    /// It took a turn. CLIs keep no conversation in which nothing was said.
-    #[serde(default = "yes")]
-    pub spoken: bool,
-    /// Its present run began without the conversation that it had before.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub anew: bool,
-    /// The last of its runs in which it took a turn.
+    /// Its CLI reported that id, so that the conversation can be resumed with it.
+    #[serde(default, rename = "told")]
+    pub id_reported: bool,
+    /// It has had a turn. CLIs do not store a conversation without any.
+    #[serde(default = "yes", rename = "spoken")]
+    pub had_turn: bool,
+    /// Its current run began without its earlier conversation.
+    #[serde(default, rename = "anew", skip_serializing_if = "std::ops::Not::not")]
+    pub lost_conversation: bool,
+    /// The last of its runs in which it had a turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn_in_run: Option<u64>,
+    pub turn_in_run: Option<RunNumber>,
 }
 
-/// What is assumed of entries that were written before it was noted.
+/// The value for entries of versions that did not record this.
 fn yes() -> bool {
     true
 }
 
-/// A process ran when everything was ended, and was not started since: a person is asked whether to
-/// bring it back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// A process was running when everything was ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interruption {
     /// What ended everything.
     pub cause: Cause,
-    /// When, in milliseconds since 1970, where somebody was there to see it.
+    /// When, in milliseconds since 1970, if a server was running to see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
+    /// What its dialog asked a person at that time, if a server was running to see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
 }
 
 /// What ends everything at once.
@@ -159,33 +174,42 @@ pub struct Interruption {
 pub enum Cause {
     /// A person's `patterm kill`.
     Kill,
-    /// A signal that told the server to end, as at a log-out.
+    /// A signal that told the server to end, such as at log-out.
     Signal,
-    /// The machine was started again.
+    /// The machine was restarted.
     Reboot,
-    /// Server and keeper were killed.
+    /// The server and the keeper were killed.
     Lost,
 }
 
 /// Why a person should look at a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attention {
-    /// In the words of whoever asked.
+    /// The caller's reason.
     pub reason: String,
-    /// Who asked: the id of a process, or `external`.
+    /// The caller: the id of a process, or `external`.
     pub by: String,
     /// When, in milliseconds since 1970.
     pub at: u64,
 }
 
-/// What is kept of a process that the project file declares.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The additional record of a process that the project file declares.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeclaredEntry {
-    /// Its name there; its label may be another.
+    /// Its name in the file; its label may differ.
     pub name: String,
-    /// How often in a row it was started again by itself.
+    /// The number of automatic restarts in a row.
     #[serde(default)]
     pub restarts: u32,
+    /// It is started once its dependencies are ready; the next server must still do it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wanted: bool,
+    /// When its next restart is due, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart_at: Option<u64>,
+    /// The last run whose end caused a restart: the next server must not count that end again.
+    #[serde(default, skip_serializing_if = "RunNumber::is_none")]
+    pub restarted_after: RunNumber,
 }
 
 /// One entry of the table.
@@ -197,7 +221,7 @@ pub struct Process {
     pub name: String,
     /// What it runs.
     pub kind: Kind,
-    /// Who started it; `None` at the top.
+    /// The process that started it; `None` at the top.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<ProcessId>,
     /// It was started over HTTP, or by a caller that may not be a person.
@@ -206,46 +230,55 @@ pub struct Process {
     /// How to start it; `None` for one that was never started here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<Recipe>,
-    /// More about an agent.
+    /// The file with the environment that it was started with; `None` if that is the server's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+    /// It was started with an environment that is not kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub environment_forgotten: bool,
+    /// Set for an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentEntry>,
-    /// More about one that the project file declares.
+    /// Set if the project file declares it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared: Option<DeclaredEntry>,
     /// Why a person should look at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attention: Option<Attention>,
-    /// How it stands.
+    /// Its status.
     #[serde(default)]
     pub status: Status,
-    /// How it ended last.
+    /// How its last run ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<Exit>,
-    /// How often it was started: a pane's name at the keeper is the id and this.
+    /// The number of its present or last run. The keeper's name of a pane is the id and this number.
     #[serde(default)]
-    pub runs: u64,
-    /// Where in its output the present run began.
+    pub runs: RunNumber,
+    /// The offset at which that run began.
     #[serde(default)]
-    pub run_offset: u64,
-    /// An offset that its output has not reached: where its log goes on if the end of that is lost.
+    pub run_offset: Offset,
+    /// An offset that its output has not reached. If the end of its log is lost, the log continues there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_mark: Option<u64>,
+    pub output_mark: Option<Offset>,
     /// When it was last started, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<u64>,
     /// When it last ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<u64>,
-    /// It ran when everything was ended.
+    /// It was running when everything was ended, and was not started since: a person is asked whether to restore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<Interruption>,
-    /// Its entry was lost and made again from what runs: nobody knows who started it.
+    /// It was started again after this, and no person has typed into it since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<Interruption>,
+    /// Its entry was lost and created again from the running program, so its origin is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adopted: bool,
 }
 
 impl Process {
-    /// An entry without a name of which nothing is known yet.
+    /// An empty entry.
     pub(crate) fn unstarted(id: ProcessId) -> Self {
         Self {
             id,
@@ -254,22 +287,25 @@ impl Process {
             parent_id: None,
             not_a_persons: false,
             recipe: None,
+            environment: None,
+            environment_forgotten: false,
             agent: None,
             declared: None,
             attention: None,
             status: Status::Starting,
             exit: None,
-            runs: 0,
-            run_offset: 0,
+            runs: RunNumber::NONE,
+            run_offset: Offset::START,
             output_mark: None,
             started_at: None,
             ended_at: None,
             interrupted: None,
+            restored: None,
             adopted: false,
         }
     }
 
-    /// The name of its present pane at the keeper.
+    /// The keeper's name of its present pane.
     pub fn pane(&self) -> String {
         format!("{}.{}", self.id, self.runs)
     }
@@ -279,7 +315,7 @@ impl Process {
         self.agent.as_ref().is_some_and(|agent| agent.turn_in_run == Some(self.runs))
     }
 
-    /// Whether a person is to decide if it is restored.
+    /// Whether a person has to decide if it is restored.
     pub fn awaits_decision(&self) -> bool {
         self.interrupted.is_some() && !self.status.is_alive()
     }

@@ -1,13 +1,13 @@
-//! The process table, as the state folder holds it.
+//! The process table and its state file.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::record::{Cause, Kind, Process, ProcessId};
+use patterm_store::clock::Moment;
 use patterm_store::state::{self, StateDir, StateError};
 
 const FILE: &str = "processes.json";
@@ -15,44 +15,46 @@ const VERSION: u32 = 1;
 
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Table {
-    /// The highest number ever given out.
+    /// The highest number of an id so far.
     last: u64,
-    /// The boot of the machine in which it was written; empty where nobody knew.
+    /// The boot in which it was written; empty if unknown.
     #[serde(default)]
     boot: String,
-    /// What screens' versions begin above while this server serves; those of the next begin further on.
+    /// The versions of screens start above this number. Each server uses a higher one.
     #[serde(default)]
     version_base: u64,
     processes: Vec<Process>,
 }
 
-/// How much further on they begin at the least, whatever the clock says: more changes than a server sees.
+/// The least distance between the version bases of two servers, whatever the clock says: more changes than one
+/// server sees.
 const VERSION_STEP: u64 = 1 << 32;
 
-/// The table of a project. What it says is on the disk before it says it.
+/// The process table of a project. Changes are on disk before they are visible.
 #[derive(Debug)]
 pub struct Processes {
     file: PathBuf,
     table: Mutex<Table>,
-    /// The machine was started again since the last server wrote.
+    /// The machine was restarted since the last server wrote the table.
     rebooted: bool,
     /// Counts the changes.
     changes: watch::Sender<u64>,
 }
 
 impl Processes {
-    /// Reads the table that earlier servers of this project left. `boot` is the machine's present one.
-    pub fn load(state: &StateDir, boot: &str) -> Result<Self, StateError> {
+    /// Reads the table that earlier servers of this project left. `now` is the current time.
+    pub fn load(state: &StateDir, now: &Moment) -> Result<Self, StateError> {
+        let boot = &*now.boot;
         let file = state.file(FILE);
         let mut table: Table = state::read(&file, VERSION)?.unwrap_or_default();
-        // A table that was damaged and set aside knew more ids than the new one: what they
-        // printed is still there and must not come to belong to others.
+        // A damaged table that was set aside may have had higher ids than this one. Their output still exists
+        // and must not be assigned to other processes.
         table.last = table.last.max(highest_output(state));
         let rebooted = !table.boot.is_empty() && !boot.is_empty() && table.boot != boot;
         table.boot = boot.to_owned();
-        table.version_base = next_version_base(table.version_base);
+        table.version_base = next_version_base(table.version_base, now);
         if rebooted {
-            // A machine that goes down tells everybody to end.
+            // A machine that shuts down sends signals to all programs.
             let interrupted = table.processes.iter_mut().filter_map(|p| p.interrupted.as_mut());
             interrupted
                 .filter(|interruption| interruption.cause == Cause::Signal)
@@ -71,7 +73,7 @@ impl Processes {
         self.add_with(name, kind, parent_id, |_| ())
     }
 
-    /// The same with more about it, in one write.
+    /// Adds an entry and lets `more` complete it, in one write.
     pub fn add_with(
         &self,
         name: &str,
@@ -93,8 +95,8 @@ impl Processes {
         })
     }
 
-    /// Makes an entry again that a damaged table does not have any more, in the same way as `note`:
-    /// what runs, runs. The number of its id counts as given out.
+    /// Adds an entry that a damaged table has lost. Like `note`, it does not fail: the program is running. The
+    /// number of its id counts as used.
     pub fn restore(&self, number: u64, process: Process) {
         self.note_all(|table| {
             table.last = table.last.max(number);
@@ -116,7 +118,7 @@ impl Processes {
         })
     }
 
-    /// Gives an entry another label, with a number if that is taken.
+    /// Gives an entry another label, with a number if it is taken.
     pub fn rename(&self, id: &ProcessId, name: &str) -> Result<Option<Process>, StateError> {
         self.change(state::write_reserved, |table| {
             let name = free_name(name, table, Some(id));
@@ -126,8 +128,8 @@ impl Processes {
         })
     }
 
-    /// Notes what has happened to an entry, which no full disk can undo: what cannot be written
-    /// now is written with the next change. A server that dies before that finds it out again.
+    /// Records a fact about an entry, which a full disk cannot undo: if the table cannot be written now, the next
+    /// change writes it. A server that starts before that finds the fact out again.
     pub fn note(&self, id: &ProcessId, change: impl FnOnce(&mut Process)) {
         self.note_all(|table| {
             if let Some(process) = table.processes.iter_mut().find(|process| process.id == *id) {
@@ -136,12 +138,12 @@ impl Processes {
         });
     }
 
-    /// The same for all entries, in one write.
+    /// Records a fact about all entries, in one write.
     pub fn note_each(&self, change: impl FnMut(&mut Process)) {
         self.note_all(|table| table.processes.iter_mut().for_each(change));
     }
 
-    /// Removes an entry, in the same way; its id is never used again.
+    /// Removes an entry, like `note`; its id is never reused.
     pub fn forget(&self, id: &ProcessId) {
         self.note_all(|table| table.processes.retain(|process| process.id != *id));
     }
@@ -156,12 +158,12 @@ impl Processes {
         self.table().processes.clone()
     }
 
-    /// Whether the machine was started again since the last server of this project wrote.
+    /// Whether the machine was restarted since the last server of this project wrote the table.
     pub fn rebooted(&self) -> bool {
         self.rebooted
     }
 
-    /// What screens' versions begin above: higher than any that an earlier server told.
+    /// The versions of screens start above this number, which is higher than any version of an earlier server.
     pub(crate) fn version_base(&self) -> u64 {
         self.table().version_base
     }
@@ -176,12 +178,12 @@ impl Processes {
         self.ancestors(process).into_iter().find(|above| above.kind == Kind::Agent)
     }
 
-    /// How many agents stand above an entry.
+    /// The number of agents above an entry.
     pub fn agents_above(&self, process: &Process) -> usize {
         self.ancestors(process).iter().filter(|above| above.kind == Kind::Agent).count()
     }
 
-    /// Whether an entry stands below another.
+    /// Whether an entry is below another.
     pub fn is_below(&self, process: &Process, other: &ProcessId) -> bool {
         self.ancestors(process).iter().any(|above| above.id == *other)
     }
@@ -197,7 +199,7 @@ impl Processes {
     fn ancestors(&self, process: &Process) -> Vec<Process> {
         let mut above: Vec<Process> = Vec::new();
         let mut next = process.parent_id.clone();
-        // Bounded by the table: an id that stands twice would be a circle.
+        // A damaged table could contain a cycle.
         while let Some(found) = next.and_then(|id| self.get(&id)) {
             if above.iter().any(|known| known.id == found.id) {
                 break;
@@ -208,8 +210,8 @@ impl Processes {
         above
     }
 
-    /// Changes the table if that can be written: something new only where there is room for it,
-    /// everything else in the room that is kept as well.
+    /// Changes the table if it can be written. `write` decides whether the write may use the space that is reserved
+    /// on disk; new entries may not.
     fn change<T>(
         &self,
         write: fn(&Path, u32, &Table) -> Result<(), StateError>,
@@ -229,13 +231,13 @@ impl Processes {
         let mut table = self.table();
         change(&mut table);
         if let Err(error) = state::write_reserved(&self.file, VERSION, &*table) {
-            tracing::error!(%error, "what happened to a process is not written down yet");
+            tracing::error!(%error, "cannot write the process table; the next change writes it again");
         }
         drop(table);
         self.notify();
     }
 
-    /// Tells whoever follows that something is different.
+    /// Notifies everyone who follows the table.
     pub fn notify(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
@@ -245,23 +247,22 @@ impl Processes {
     }
 }
 
-/// A number that no screen's version has reached under an earlier server: microseconds since 1970, and
-/// no screen changes more than once in each. Until the year 2255 that is below 2^53, as a JSON number
-/// must be; what is not is no number of ours.
-fn next_version_base(before: u64) -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+/// A number above the versions of all screens of earlier servers: microseconds since 1970, since no screen changes
+/// more than once in each. Until the year 2255 that is below 2^53, as a JSON number must be; a larger number in the
+/// file is not from patterm.
+fn next_version_base(before: u64, now: &Moment) -> u64 {
     let before = if before < 1 << 53 { before + VERSION_STEP } else { 0 };
-    u64::try_from(now.as_micros()).unwrap_or(0).max(before)
+    now.wall_ms.saturating_mul(1_000).max(before)
 }
 
-/// The highest number among the ids that have output.
+/// The highest number of an id that has output.
 fn highest_output(state: &StateDir) -> u64 {
     let folders = std::fs::read_dir(state.file("output")).into_iter().flatten().flatten();
     let number = |name: &str| name.strip_prefix('p')?.parse().ok();
     folders.filter_map(|folder| number(folder.file_name().to_str()?)).max().unwrap_or(0)
 }
 
-/// The name itself, or the first of `name-2`, `name-3`, … that nobody has.
+/// The name itself, or the first of `name-2`, `name-3`, … that is free.
 fn free_name(name: &str, table: &Table, own: Option<&ProcessId>) -> String {
     let taken = |name: &str| {
         table.processes.iter().any(|process| process.name == name && Some(&process.id) != own)
@@ -281,27 +282,31 @@ mod tests {
     fn processes(dir: &tempfile::TempDir) -> Processes {
         let state = StateDir::within(dir.path(), "k");
         state.ensure().unwrap();
-        Processes::load(&state, "boot").unwrap()
+        Processes::load(&state, &now("boot")).unwrap()
+    }
+
+    fn now(boot: &str) -> Moment {
+        Moment { boot: boot.into(), up_ms: 1_000, wall_ms: 1_800_000_000_000 }
     }
 
     #[test]
-    fn a_reboot_is_known_by_what_the_kernel_calls_this_boot() {
+    fn a_reboot_is_recognised_by_the_kernels_boot_id() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::within(dir.path(), "k");
         state.ensure().unwrap();
-        let load = |boot: &str| Processes::load(&state, boot).unwrap();
+        let load = |boot: &str| Processes::load(&state, &now(boot)).unwrap();
         assert!(!load("one").rebooted(), "nothing was written before");
         let id = load("one").add("a", Kind::Command, None).unwrap().id;
-        let told = Interruption { cause: Cause::Signal, at: Some(1) };
-        load("one").note(&id, |process| process.interrupted = Some(told));
+        let interruption = Interruption { cause: Cause::Signal, at: Some(1), question: None };
+        load("one").note(&id, |process| process.interrupted = Some(interruption));
         let cause = |table: &Processes| table.get(&id).unwrap().interrupted.unwrap().cause;
         assert_eq!((load("one").rebooted(), cause(&load("one"))), (false, Cause::Signal));
         assert_eq!((load("two").rebooted(), cause(&load("two"))), (true, Cause::Reboot));
-        assert!(!load("").rebooted(), "nobody knows");
+        assert!(!load("").rebooted(), "unknown");
     }
 
     #[test]
-    fn versions_of_screens_begin_further_on_with_every_server_even_if_the_clock_is_set_back() {
+    fn the_version_base_grows_with_every_server_even_if_the_clock_is_set_back() {
         let dir = tempfile::tempdir().unwrap();
         let before = processes(&dir);
         before.add("a", Kind::Command, None).unwrap();
@@ -309,7 +314,7 @@ mod tests {
         assert!(after.version_base() > before.version_base());
         assert!(after.version_base() < 1 << 53);
         let far = 1 << 52;
-        assert!(next_version_base(far) > far, "a clock that is behind");
+        assert!(next_version_base(far, &now("boot")) > far, "the clock was set back");
     }
 
     #[test]
@@ -341,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_above_and_below() {
+    fn ancestors_and_descendants() {
         let dir = tempfile::tempdir().unwrap();
         let processes = processes(&dir);
         let top = processes.add("lead", Kind::Agent, None).unwrap();

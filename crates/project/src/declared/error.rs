@@ -10,46 +10,46 @@ use thiserror::Error;
 pub enum DeclaredError {
     /// The project file is not trusted.
     #[error(
-        "`{0}` cannot be started: patterm.toml is not trusted; a person looks at it with `patterm \
-         trust`"
+        "`{0}` cannot be started: patterm.toml is not trusted; a person must review it with \
+         `patterm trust`"
     )]
     Untrusted(String),
-    /// The project file has mistakes.
-    #[error("`{name}` cannot be started: patterm.toml has mistakes: {}", faults.join("; "))]
+    /// The project file has errors.
+    #[error("`{name}` cannot be started: patterm.toml has errors: {}", faults.join("; "))]
     Faulty {
-        /// The process that was asked for.
+        /// The requested process.
         name: String,
-        /// Each with its place.
+        /// The errors, each with its position.
         faults: Vec<String>,
     },
-    /// The project file declares others.
+    /// The project file does not declare it.
     #[error(
-        "`preset` names `{name}`, which patterm.toml does not declare; it declares {}",
+        "`preset` is `{name}`, which patterm.toml does not declare; it declares {}",
         known.join(", ")
     )]
     Unknown {
-        /// The process that was asked for.
+        /// The requested process.
         name: String,
-        /// Those that it declares.
+        /// The processes that it declares.
         known: Vec<String>,
     },
     /// The project file declares no processes.
-    #[error("`preset` names `{0}`, and patterm.toml declares no processes")]
+    #[error("`preset` is `{0}`, but patterm.toml declares no processes")]
     NoneDeclared(String),
-    /// It runs.
-    #[error("`{name}` runs already, as {id}")]
+    /// It is already running.
+    #[error("`{name}` is already running as {id}")]
     AlreadyRunning {
         /// Its name in the file.
         name: String,
         /// Its id.
         id: ProcessId,
     },
-    /// What it needs will not be ready.
+    /// A dependency will not become ready.
     #[error("`{name}` cannot be started: {why}")]
     Never {
         /// Its name in the file.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// Its program could not be started.

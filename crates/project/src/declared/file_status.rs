@@ -8,7 +8,8 @@ use tokio::sync::{Notify, watch};
 
 use super::managed::ManagedProcesses;
 use super::observer::{Nobody, Observer};
-use crate::project_file::{Content, ProjectFile, Trust, TrustError, describe};
+use crate::line_diff::diff;
+use crate::project_file::{Content, ProjectFile, Trust, TrustError, describe, visible};
 use patterm_panes::Panes;
 use patterm_panes::process::{DeclaredEntry, Kind, Status};
 use patterm_store::project::Project;
@@ -17,23 +18,25 @@ use patterm_store::state::StateDir;
 /// The status of the project file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileStatus {
-    /// There is none.
+    /// It does not exist.
     Absent,
-    /// It has mistakes, or cannot be read.
+    /// It has errors, or cannot be read.
     Faulty {
-        /// Each with its line and column.
+        /// The errors, each with its line and column.
         faults: Vec<String>,
-        /// The hash of what was read.
+        /// The hash of the content, if it could be read.
         hash: Option<String>,
     },
-    /// The person has not trusted this content.
+    /// No person has trusted this content.
     Untrusted {
         /// The hash of the content.
         hash: String,
-        /// What it would run, in words.
+        /// A description of what it would run.
         would: String,
+        /// The lines that differ from the content that a person trusted last, if that was kept.
+        changes: Option<String>,
     },
-    /// The person has trusted it.
+    /// A person has trusted this content.
     Trusted {
         /// The hash of the content.
         hash: String,
@@ -41,7 +44,7 @@ pub enum FileStatus {
 }
 
 impl FileStatus {
-    /// The hash of the content, where it could be read.
+    /// The hash of the content, if it could be read.
     pub fn hash(&self) -> Option<&str> {
         match self {
             Self::Absent => None,
@@ -77,6 +80,8 @@ pub struct Declared {
     pub(super) wakeup: Notify,
     /// Counts changes of the file's status.
     changes: watch::Sender<u64>,
+    /// Counts how often the driver has done everything that was due.
+    rounds: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -88,12 +93,16 @@ pub(super) struct State {
     pub(super) managed: ManagedProcesses,
     /// Counts contents that came into effect.
     pub(super) version: u64,
-    /// No process of an earlier server runs, so that everything with autostart is to be started.
+    /// No process of an earlier server is running, so every process with autostart starts.
     fresh: bool,
+    /// A driver does what is due. Without one, nothing is started later.
+    pub(super) driven: bool,
+    /// The pending starts of an earlier server are still to be continued.
+    pub(super) takes_over: bool,
 }
 
 impl Declared {
-    /// Reads nothing yet. `settings` are the user's.
+    /// A project file that has not been read yet; `settings` is the file of the user's settings.
     pub fn new(
         panes: Arc<Panes>,
         project: &Project,
@@ -112,14 +121,17 @@ impl Declared {
                 managed: ManagedProcesses::default(),
                 version: 0,
                 fresh: true,
+                driven: false,
+                takes_over: false,
             }),
             reading: Mutex::default(),
             wakeup: Notify::new(),
             changes: watch::Sender::new(0),
+            rounds: watch::Sender::new(0),
         }
     }
 
-    /// Sets the one observer.
+    /// Sets the observer; there is only one.
     pub fn set_observer(&self, observer: Box<dyn Observer>) {
         let _ = self.observer.set(observer);
     }
@@ -136,6 +148,16 @@ impl Declared {
     /// Changes of the file's status.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    /// Changes whenever the driver has handled what happened to the processes.
+    pub fn rounds(&self) -> watch::Receiver<u64> {
+        self.rounds.subscribe()
+    }
+
+    /// The driver has done everything that was due.
+    pub(super) fn note_round(&self) {
+        self.rounds.send_modify(|rounds| *rounds += 1);
     }
 
     /// The status of the file when it was last read.
@@ -167,18 +189,19 @@ impl Declared {
     }
 }
 
-/// What reading the file found.
-struct Looked {
+/// The result of reading the file.
+struct FileReading {
     status: FileStatus,
     file: Option<ProjectFile>,
 }
 
-fn look(declared: &Declared) -> Looked {
-    let faulty = |faults, hash| Looked { status: FileStatus::Faulty { faults, hash }, file: None };
+fn read_file(declared: &Declared) -> FileReading {
+    let faulty =
+        |faults, hash| FileReading { status: FileStatus::Faulty { faults, hash }, file: None };
     let content = match Content::read(&declared.root) {
         Ok(Some(content)) => content,
         Ok(None) => {
-            return Looked { status: FileStatus::Absent, file: Some(ProjectFile::default()) };
+            return FileReading { status: FileStatus::Absent, file: Some(ProjectFile::default()) };
         }
         Err(error) => return faulty(vec![error.to_string()], None),
     };
@@ -190,11 +213,13 @@ fn look(declared: &Declared) -> Looked {
             faulty(faults, Some(hash))
         }
         Ok(file) if declared.trust.holds(&hash) => {
-            Looked { status: FileStatus::Trusted { hash }, file: Some(file) }
+            FileReading { status: FileStatus::Trusted { hash }, file: Some(file) }
         }
         Ok(file) => {
             let would = describe(&file);
-            Looked { status: FileStatus::Untrusted { hash, would }, file: None }
+            let before = declared.trust.last_content();
+            let changes = before.map(|before| diff(&before, &content.text, visible));
+            FileReading { status: FileStatus::Untrusted { hash, would, changes }, file: None }
         }
     }
 }
@@ -204,7 +229,7 @@ impl Declared {
     pub fn read_project_file(&self) {
         let declared = self;
         let _reading = declared.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        let Looked { status, file } = look(declared);
+        let FileReading { status, file } = read_file(declared);
         if declared.state().status == status && declared.state().version > 0 {
             return;
         }
@@ -218,11 +243,11 @@ impl Declared {
         drop(state);
         declared.changes.send_modify(|count| *count += 1);
         declared.notify();
-        // What can be restored depends on it.
+        // Which processes can be restored depends on it.
         self.panes.processes.notify();
     }
 
-    /// Trusts the content with this hash, which must be what the file holds now.
+    /// Trusts the content with this hash, which must be the current content of the file.
     pub fn trust_project_file(&self, hash: &str) -> Result<(), TrustError> {
         self.read_project_file();
         match self.file_status() {
@@ -236,22 +261,26 @@ impl Declared {
             FileStatus::Untrusted { .. } | FileStatus::Trusted { .. } => {}
         }
         {
-            // Two persons may confirm at the same time.
+            // Two people may confirm at the same time.
             let reading = self.reading.lock();
             let _reading = reading.unwrap_or_else(PoisonError::into_inner);
-            self.trust.add(hash)?;
+            let content = Content::read(&self.root).ok().flatten();
+            let content = content.filter(|content| content.hash == hash);
+            self.trust.add(hash, &content.ok_or(TrustError::Changed)?.text)?;
         }
         self.read_project_file();
         Ok(())
     }
 
-    /// Processes of an earlier server keep running: autostart starts nothing.
+    /// Processes of an earlier server keep running: autostart starts nothing, and what was about to be started still
+    /// is.
     pub fn note_takeover(&self) {
-        self.state().fresh = false;
+        let mut state = self.state();
+        (state.fresh, state.takes_over) = (false, true);
     }
 
-    /// Gives every declared process an entry, and makes those that are no longer declared ordinary
-    /// ones. New processes with autostart are to be started.
+    /// Creates an entry for every declared process, and turns those that are no longer declared into
+    /// ordinary ones. Marks new processes with autostart for starting.
     fn take_effect(&self, file: ProjectFile) {
         let entries = self.panes.processes.all();
         let known: BTreeSet<String> =
@@ -263,7 +292,14 @@ impl Declared {
         }
         for name in file.processes.keys().filter(|name| !known.contains(*name)) {
             if let Err(error) = self.add_declared(name) {
-                tracing::error!(%error, name, "a process of the project file has no entry");
+                tracing::error!(%error, name, "cannot create the entry for a declared process");
+            }
+        }
+        let is_fresh = self.state().fresh;
+        let autostarts = |name: &str| file.processes.get(name).is_some_and(|d| d.autostart);
+        for process in entries.iter().filter(|_| is_fresh) {
+            if process.declared.as_ref().is_some_and(|declared| autostarts(&declared.name)) {
+                self.panes.clear_environment(&process.id);
             }
         }
         let mut state = self.state();
@@ -282,23 +318,26 @@ impl Declared {
             }
         }
         state.effect = Some(file);
+        drop(state);
+        self.resume_pending();
     }
 
-    /// Forgets a closed entry; another may be made for its process.
+    /// Forgets a closed entry; its process may get a new one.
     pub fn forget(&self, process: &patterm_panes::process::Process) {
         if let Some(declared) = &process.declared {
             self.state().managed.forget(&declared.name);
         }
     }
 
-    /// Makes an entry for a process that was not started yet.
+    /// Creates an entry for a process that was not started yet.
     pub(super) fn add_declared(
         &self,
         name: &str,
     ) -> Result<patterm_panes::process::Process, patterm_store::state::StateError> {
         self.state().managed.forget(name);
         let process = self.panes.processes.add_with(name, Kind::Command, None, |process| {
-            process.declared = Some(DeclaredEntry { name: name.to_owned(), restarts: 0 });
+            process.declared =
+                Some(DeclaredEntry { name: name.to_owned(), ..DeclaredEntry::default() });
             process.status = Status::Stopped;
         })?;
         self.observer().added(&process);

@@ -1,5 +1,4 @@
-//! Folders in which something may change, watched by the kernel: nothing is done while nothing
-//! happens.
+//! Watches folders for changes through inotify.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -17,14 +16,14 @@ use tokio::io::unix::AsyncFd;
 /// Room for a few dozen events in one read.
 const EVENT_BYTES: usize = 4 << 10;
 
-/// Something that happened in a folder.
+/// A change in a folder.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// A file is another one, or is gone.
+    /// A file was changed, created or removed.
     File(PathBuf),
-    /// A folder came or went.
+    /// A folder was created or removed.
     Folder(PathBuf),
-    /// More happened than the kernel could tell.
+    /// The kernel dropped events, so anything may have changed.
     Unknown,
 }
 
@@ -36,7 +35,7 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    /// None yet; it needs the runtime.
+    /// Watches no folder yet; needs the runtime.
     pub(super) fn new() -> io::Result<Self> {
         let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         #[expect(
@@ -48,7 +47,7 @@ impl Folders {
         Ok(Self { fd, watched: HashMap::new() })
     }
 
-    /// Watches a folder, but not those in it.
+    /// Watches a folder, but not its subfolders.
     fn add(&mut self, folder: &Path) -> io::Result<()> {
         let what = WatchFlags::CLOSE_WRITE
             | WatchFlags::CREATE
@@ -77,7 +76,7 @@ impl Folders {
         folders.iter().try_for_each(|folder| self.add(folder))
     }
 
-    /// Waits until something changed; returns all that did.
+    /// Waits for changes, and returns all of them.
     pub(super) async fn changed(&mut self) -> io::Result<Vec<Change>> {
         loop {
             let mut ready = self.fd.readable_mut().await?;
@@ -93,7 +92,7 @@ impl Folders {
     }
 }
 
-/// Reads events until there are none; `false` then.
+/// Reads events; `false` once there are none.
 fn read_all(
     fd: &OwnedFd,
     watched: &mut HashMap<i32, PathBuf>,
@@ -113,7 +112,7 @@ fn read_all(
             continue;
         }
         if event.events().contains(ReadFlags::IGNORED) {
-            // The folder is gone.
+            // The folder was removed.
             if let Some(folder) = watched.remove(&event.wd()) {
                 changes.push(Change::Folder(folder));
             }

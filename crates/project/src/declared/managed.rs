@@ -6,34 +6,50 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::health::{Health, RunHealth};
 use super::watching::WatchRestarts;
-use crate::project_file::{ProjectFile, ReadyWhen};
-use patterm_panes::process::{Process, Status};
+use crate::project_file::{Policy, ProjectFile, ReadyWhen};
+use patterm_panes::process::{Process, RunNumber, Status};
 
-/// One declared process.
+/// A declared process.
 #[derive(Debug, Default)]
 pub(super) struct ManagedProcess {
-    /// It is to be started as soon as its dependencies are ready.
+    /// It starts as soon as its dependencies are ready.
     pub(super) wanted: bool,
-    /// When it is started again.
+    /// When its next restart is due.
     pub(super) again_at: Option<Instant>,
-    /// When it is restarted because watched files changed, and when the first of them did.
+    /// The number of requests that are ending it now to start it again.
+    pub(super) restarting: u32,
+    /// When to restart it because watched files changed, and when the first of them changed.
     pub(super) changed: Option<(Instant, Instant)>,
     /// Restarts for that reason.
     pub(super) watch_restarts: WatchRestarts,
     /// The last run whose end was handled.
-    pub(super) seen: u64,
-    /// The run whose readiness is being awaited.
-    pub(super) awaited: u64,
+    pub(super) seen: RunNumber,
+    /// The run that is being watched for readiness.
+    pub(super) awaited: RunNumber,
     /// The run that is ready, or was.
-    pub(super) ready: u64,
+    pub(super) ready: RunNumber,
     /// The run that was not ready in time.
-    pub(super) late: u64,
-    /// Why it is not started, or not started again.
+    pub(super) late: RunNumber,
+    /// The run whose health is being checked.
+    pub(super) checked: RunNumber,
+    /// The health of the current or last run.
+    pub(super) health: RunHealth,
+    /// The run for which the stop command was started.
+    pub(super) stopped: RunNumber,
+    /// Why it is not started or not restarted.
     pub(super) problem: Option<String>,
 }
 
-/// All of them, by their names in the file.
+impl ManagedProcess {
+    /// Whether it is to be started, now or later.
+    pub(super) fn is_coming(&self) -> bool {
+        self.wanted || self.again_at.is_some() || self.restarting > 0
+    }
+}
+
+/// All declared processes, by name.
 #[derive(Debug, Default)]
 pub(super) struct ManagedProcesses(BTreeMap<String, ManagedProcess>);
 
@@ -45,27 +61,40 @@ enum Need {
     Never(String),
 }
 
-/// Whether a process that is to be started may be started.
+/// Whether a pending start may happen.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum May {
     /// It may be started.
     Start,
-    /// It waits for these.
+    /// It waits for these processes.
     Wait(Vec<String>),
     /// It can never be started, for this reason.
     Never(String),
 }
 
+/// How far the start of a declared process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartProgress {
+    /// It is ready, and healthy if that is checked.
+    Ready,
+    /// It may become ready.
+    Pending,
+    /// It does not become ready by itself.
+    Failed,
+}
+
 /// The status of a declared process.
 #[derive(Debug, Default)]
 pub struct DeclaredStatus {
-    /// It is ready, as the file says.
+    /// It is ready, as the file defines it.
     pub ready: bool,
-    /// How long it is until it is started again.
+    /// Its health, if the file says how to check it and it was checked.
+    pub health: Option<Health>,
+    /// The time until it is restarted.
     pub again_in: Option<Duration>,
-    /// What must be ready before it is started.
+    /// The processes that must be ready before it starts.
     pub waits_for: Vec<String>,
-    /// Why it is not started, not started again, or not ready.
+    /// Why it is not started, not restarted, not ready or not healthy.
     pub problem: Option<String>,
 }
 
@@ -87,7 +116,12 @@ impl ManagedProcesses {
         times.flatten().min()
     }
 
-    /// Marks a process and its missing dependencies as to be started.
+    /// Whether a process is to be started, now or later.
+    pub(super) fn has_pending_start(&self) -> bool {
+        self.next_at().is_some() || self.0.values().any(|managed| managed.wanted)
+    }
+
+    /// Requests the start of a process and of its dependencies that are not running.
     pub(super) fn want(
         &mut self,
         name: &str,
@@ -101,23 +135,23 @@ impl ManagedProcesses {
         }
         let needs = file.processes.get(name).map(|definition| definition.depends_on.clone());
         for other in needs.unwrap_or_default() {
-            let there = |process: Process| {
+            let is_up = |process: Process| {
                 process.status.is_alive() || self.is_ready(&other, &process, file)
             };
-            if !entry(&other).is_some_and(there) {
+            if !entry(&other).is_some_and(is_up) {
                 self.want(&other, file, entry);
             }
         }
     }
 
-    /// Postpones what is due for a process that is being started.
+    /// Postpones decisions about a process that is being started.
     pub(super) fn put_off(&mut self, name: &str, time: Duration) {
         let managed = self.of(name);
         managed.again_at = None;
         managed.changed = managed.changed.map(|(at, first)| (at.max(Instant::now() + time), first));
     }
 
-    /// Forgets a process; its entry is a new one from here on.
+    /// Forgets a process: from now on it has a new entry.
     pub(super) fn forget(&mut self, name: &str) {
         self.0.remove(name);
     }
@@ -127,24 +161,28 @@ impl ManagedProcesses {
         let Some(managed) = self.0.get(name).filter(|managed| managed.ready == process.runs) else {
             return false;
         };
+        if managed.health.health(process.runs) == Some(Health::Unhealthy) {
+            return false;
+        }
         let lasting = file.processes.get(name).and_then(|definition| definition.ready.as_ref());
         let ends_well = process.exit.is_some_and(|exit| exit.code == Some(0));
         match lasting.map(|ready| &ready.when) {
-            _ if managed.ready == 0 => false,
+            _ if managed.ready == RunNumber::NONE => false,
             Some(ReadyWhen::Exits) => !process.status.is_alive(),
             Some(_) => process.status.is_alive(),
-            None => process.status.is_alive() || ends_well,
+            None => process.status.is_alive() || (process.status == Status::Exited && ends_well),
         }
     }
 
     fn need(&self, name: &str, process: Option<&Process>, file: &ProjectFile) -> Need {
         let Some(process) = process else { return Need::Never("has no entry".into()) };
+        let managed = self.0.get(name);
+        // What counts is its next run, even if the last one has done what it was needed for.
+        if managed.is_some_and(ManagedProcess::is_coming) && !process.status.is_alive() {
+            return Need::Coming;
+        }
         if self.is_ready(name, process, file) {
             return Need::Ready;
-        }
-        let managed = self.0.get(name);
-        if managed.is_some_and(|managed| managed.wanted || managed.again_at.is_some()) {
-            return Need::Coming;
         }
         if process.status.is_alive() {
             return match managed.is_some_and(|managed| managed.late == process.runs) {
@@ -152,19 +190,49 @@ impl ManagedProcesses {
                 false => Need::Coming,
             };
         }
-        // It may have ended a moment ago, and what follows is not decided yet.
+        // It may have ended just now, before the driver decided what follows.
         if managed.is_some_and(|managed| managed.seen < process.runs) {
             return Need::Coming;
         }
         Need::Never(match (process.status, process.exit) {
             (Status::Exited, Some(exit)) => match (exit.code, exit.signal) {
                 (Some(code), _) => format!("ended with exit code {code}"),
-                (_, Some(signal)) => format!("was ended by signal {signal}"),
+                (_, Some(signal)) => format!("was killed by signal {signal}"),
                 _ => "ended".into(),
             },
             (Status::Failed, _) => "could not be started".into(),
-            _ => "does not run".into(),
+            _ => "is not running".into(),
         })
+    }
+
+    /// How far the start of a process is.
+    pub(super) fn progress(
+        &self,
+        name: &str,
+        process: &Process,
+        file: &ProjectFile,
+    ) -> StartProgress {
+        let definition = file.processes.get(name);
+        let health = self.0.get(name).map(|managed| &managed.health);
+        match self.need(name, Some(process), file) {
+            Need::Ready => {
+                let is_checked = definition.is_some_and(|definition| definition.healthy.is_some());
+                let is_known = health.is_some_and(|health| health.health(process.runs).is_some());
+                match is_checked && !is_known && process.status.is_alive() {
+                    true => StartProgress::Pending,
+                    false => StartProgress::Ready,
+                }
+            }
+            Need::Coming => {
+                let policy =
+                    definition.map_or(Policy::Never, |definition| definition.restart.policy);
+                match health.is_some_and(|health| health.stays_unhealthy(process.runs, policy)) {
+                    true => StartProgress::Failed,
+                    false => StartProgress::Pending,
+                }
+            }
+            Need::Never(_) => StartProgress::Failed,
+        }
     }
 
     /// Whether a process may be started. `entry` finds the entry of a name.
@@ -175,7 +243,7 @@ impl ManagedProcesses {
         entry: impl Fn(&str) -> Option<Process>,
     ) -> May {
         let Some(definition) = file.processes.get(name) else {
-            return May::Never("the project file does not declare it any more".into());
+            return May::Never("the project file no longer declares it".into());
         };
         let mut waits = Vec::new();
         for other in &definition.depends_on {
@@ -205,9 +273,11 @@ impl ManagedProcesses {
             ready: self.is_ready(name, process, file),
             again_in: managed.again_at.map(|at| at.saturating_duration_since(Instant::now())),
             waits_for,
+            health: managed.health.health(process.runs).filter(|_| process.status.is_alive()),
             problem: managed
                 .problem
                 .clone()
+                .or_else(|| managed.health.problem(process.runs))
                 .or_else(|| managed.watch_restarts.problem(Instant::now())),
         }
     }

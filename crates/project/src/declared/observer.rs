@@ -1,22 +1,22 @@
-//! What other parts of a server are told of declared processes.
+//! How other parts of the server learn about declared processes.
 
 use std::fmt::Debug;
 
 use patterm_panes::process::Process;
 
-/// Learns what happens to declared processes.
+/// Is notified about declared processes.
 pub trait Observer: Debug + Send + Sync {
     /// A process has a new entry and was not started yet.
     fn added(&self, process: &Process);
 
-    /// A process that was to be started will not be.
+    /// A pending start was cancelled.
     fn not_wanted(&self);
 
-    /// The project file or the user's settings may say something else.
+    /// The project file or the user's settings may have changed.
     fn reconfigured(&self);
 }
 
-/// Nobody is told.
+/// Ignores all notifications.
 #[derive(Debug)]
 pub(super) struct Nobody;
 

@@ -1,11 +1,11 @@
-//! Whether a process that ended is started again, and when.
+//! Whether and when a process is restarted.
 
 use std::time::Duration;
 
 use crate::project_file::{Policy, Restart};
 use patterm_panes::process::{Exit, Status};
 
-/// A run this long ends a row of failures: whatever fails now has another cause.
+/// A run this long resets the count of restarts: a later failure has another cause.
 const STEADY: Duration = Duration::from_secs(10);
 
 /// How a run ended.
@@ -13,28 +13,33 @@ const STEADY: Duration = Duration::from_secs(10);
 pub(super) struct End {
     pub(super) status: Status,
     pub(super) exit: Option<Exit>,
+    /// It is ended, or was, because it is unhealthy.
+    pub(super) is_unhealthy: bool,
+    /// How long it ran; of an unhealthy run, how long it was healthy.
     pub(super) lasted: Duration,
-    /// Restarts in a row before it.
+    /// The number of consecutive restarts before it.
     pub(super) restarts: u32,
 }
 
-/// What follows.
+/// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// Nothing.
     Rest,
-    /// It is started again after this time, for the so manieth time in a row.
+    /// Restart it after this time; `restarts` is the number of consecutive restarts.
     Again { after: Duration, restarts: u32 },
-    /// It would be, but it was too often.
+    /// Do not restart it: it has failed too often.
     GiveUp,
 }
 
-/// What follows on the end of a run.
+/// Decides what to do at the end of a run.
 pub(super) fn next(restart: &Restart, end: End) -> Next {
     let clean = end.exit.is_some_and(|exit| exit.code == Some(0));
-    // Stopped: somebody wanted it to end. Lost: nobody knows whether it has.
+    // Stopped means ended on request. A lost process may still be running.
     let wanted = match (restart.policy, end.status) {
-        (Policy::Never, _) => false,
+        (Policy::Never, _) | (_, Status::Stopped | Status::Lost) => false,
+        _ if end.is_unhealthy => true,
+        (Policy::OnUnhealthy, _) => false,
         (Policy::OnFailure, Status::Exited) => !clean,
         (_, Status::Exited | Status::Failed) => true,
         _ => false,
@@ -64,15 +69,17 @@ mod tests {
     }
 
     fn end(status: Status, exit: Option<Exit>, restarts: u32) -> End {
-        End { status, exit, lasted: Duration::from_secs(1), restarts }
+        End { status, exit, is_unhealthy: false, lasted: Duration::from_secs(1), restarts }
     }
 
     #[test]
-    fn who_is_started_again() {
-        use Policy::{Always, Never, OnFailure};
+    fn policy_and_exit_decide_about_a_restart() {
+        use Policy::{Always, Never, OnFailure, OnUnhealthy};
         use Status::{Exited, Failed, Lost, Stopped};
         for (policy, status, exit, again) in [
             (Never, Exited, CODE_1, false),
+            (OnUnhealthy, Exited, CODE_1, false),
+            (OnUnhealthy, Failed, None, false),
             (OnFailure, Exited, CODE_0, false),
             (OnFailure, Exited, CODE_1, true),
             (OnFailure, Exited, KILLED, true),
@@ -88,7 +95,28 @@ mod tests {
     }
 
     #[test]
-    fn each_time_waits_twice_as_long_until_it_is_too_often() {
+    fn an_unhealthy_process_is_restarted_unless_nobody_wants_that() {
+        use Policy::{Always, Never, OnFailure, OnUnhealthy};
+        use Status::{Exited, Lost, Running, Stopped};
+        for (policy, status, again) in [
+            (Never, Running, false),
+            (OnUnhealthy, Running, true),
+            (OnUnhealthy, Exited, true),
+            (OnFailure, Exited, true),
+            (Always, Running, true),
+            (OnFailure, Stopped, false),
+            (Always, Lost, false),
+        ] {
+            // It may exit with code 0 when it is asked to end.
+            let end = End { is_unhealthy: true, ..end(status, CODE_0, 0) };
+            assert_eq!(next(&restart(policy), end) != Next::Rest, again, "{policy:?} {status:?}");
+        }
+        let often = End { is_unhealthy: true, ..end(Running, None, 4) };
+        assert_eq!(next(&restart(Always), often), Next::GiveUp);
+    }
+
+    #[test]
+    fn each_restart_waits_twice_as_long_until_the_limit_is_reached() {
         let restart = restart(Policy::Always);
         let after = |restarts| next(&restart, end(Status::Exited, CODE_1, restarts));
         let again = |ms, restarts| Next::Again { after: Duration::from_millis(ms), restarts };
@@ -97,14 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_life_ends_the_row() {
+    fn a_long_run_resets_the_count() {
         let long = End { lasted: STEADY, ..end(Status::Exited, CODE_1, 4) };
         let expected = Next::Again { after: Duration::from_millis(100), restarts: 1 };
         assert_eq!(next(&restart(Policy::OnFailure), long), expected);
     }
 
     #[test]
-    fn no_number_of_restarts_overflows() {
+    fn a_large_number_of_restarts_does_not_overflow() {
         let restart = Restart { limit: u32::MAX, ..restart(Policy::Always) };
         for restarts in [31, 32, 33, u32::MAX - 1] {
             let next = next(&restart, end(Status::Exited, CODE_1, restarts));

@@ -3,47 +3,57 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::file_status::Declared;
-use crate::project_file::{Ready, ReadyWhen};
+use super::probing;
+use crate::project_file::{Probe, Ready, ReadyWhen};
 use patterm_panes::data_plane::{MatchOutcome, ProcessRun};
 use patterm_panes::process::Process;
-use patterm_panes::tree;
 
-/// How often the kernel's table is looked at while a port is waited for: it tells nobody by itself.
-const PORT_LOOK: Duration = Duration::from_millis(50);
+/// The first pause between two tries of a probe.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The longest time between two looks.
-const LONGEST_LOOK: Duration = Duration::from_secs(1);
+/// The longest pause, unless the file sets one.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Waits until a run of a process is ready and notes that; or that it was not in time.
+/// How the wait ended.
+enum Outcome {
+    /// It is ready.
+    Ready,
+    /// The run ended before.
+    Over,
+    /// It took too long; the reason of the last failure, if there is one.
+    Late(Option<String>),
+}
+
+/// Waits until a run of a process is ready, and records that it is, or that it took too long.
 pub(super) async fn watch(declared: Arc<Declared>, name: String, process: Process, ready: Ready) {
     let Some(run) = declared.panes.run_of(&process.id).filter(|run| run.number == process.runs)
     else {
         return;
     };
     let outcome = match &ready.when {
-        ReadyWhen::Pattern(pattern) => {
-            let mut waiting =
-                declared.panes.data_plane.wait(&run, pattern.clone(), process.run_offset);
-            // What came before anybody waited is on its screen, or above it.
-            let (looked, wanted) = (run.clone(), pattern.clone());
-            let there = tokio::task::spawn_blocking(move || shows(&looked, &wanted));
-            match there.await.unwrap_or(false) {
-                true => Ok(true),
-                false => timeout(ready.timeout, &mut waiting.found)
-                    .await
-                    .map(|found| matches!(found, Ok(MatchOutcome::Line(_)))),
+        ReadyWhen::Pattern(pattern) => prints(&declared, &run, &process, pattern, &ready).await,
+        ReadyWhen::Succeeds(probe) => succeeds(&declared, &run, &process, probe, &ready).await,
+        ReadyWhen::Delay(delay) => {
+            // It may have been started by an earlier server.
+            let now = declared.panes.clock().wall_ms();
+            let passed = now.saturating_sub(process.started_at.unwrap_or(now));
+            let left = delay.saturating_sub(Duration::from_millis(passed));
+            match timeout(left, over(&run)).await {
+                Ok(()) => Outcome::Over,
+                Err(_) => Outcome::Ready,
             }
         }
-        ReadyWhen::Port(port) => timeout(ready.timeout, listens(&run, *port)).await,
-        // Seen by the driver when it ends.
+        // The driver handles the exit.
         ReadyWhen::Exits => {
             let mut progress = run.watch();
-            let over =
-                timeout(ready.timeout, progress.wait_for(|p| p.is_over() && p.settled)).await;
-            over.map(|_| false)
+            let over = progress.wait_for(|progress| progress.is_over() && progress.settled);
+            match timeout(ready.timeout, over).await {
+                Ok(_) => Outcome::Over,
+                Err(_) => Outcome::Late(None),
+            }
         }
     };
     if declared.panes.processes.get(&process.id).is_none_or(|now| now.runs != process.runs) {
@@ -52,19 +62,48 @@ pub(super) async fn watch(declared: Arc<Declared>, name: String, process: Proces
     let mut state = declared.state();
     let managed = state.managed.of(&name);
     match outcome {
-        Ok(true) => managed.ready = process.runs,
-        Ok(false) => {}
-        Err(_) => {
+        Outcome::Ready => managed.ready = process.runs,
+        Outcome::Over => {}
+        Outcome::Late(why) => {
             managed.late = process.runs;
-            managed.problem =
-                Some(format!("it was not ready within {} s", ready.timeout.as_secs_f64()));
+            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+            let seconds = ready.timeout.as_secs_f64();
+            managed.problem = Some(format!("it was not ready within {seconds} s{why}"));
         }
     }
     drop(state);
+    declared.panes.processes.notify();
     declared.notify();
 }
 
-/// Whether a line matches, of all that is kept of the output.
+/// Waits until a run has ended.
+async fn over(run: &ProcessRun) {
+    let _ = run.watch_life().wait_for(|progress| progress.is_over()).await;
+}
+
+/// Waits for a line of output.
+async fn prints(
+    declared: &Declared,
+    run: &Arc<ProcessRun>,
+    process: &Process,
+    pattern: &regex::Regex,
+    ready: &Ready,
+) -> Outcome {
+    let mut waiting = declared.panes.data_plane.wait(run, pattern.clone(), process.run_offset);
+    // Output from before the wait is on the screen or in the history.
+    let (searched, wanted) = (run.clone(), pattern.clone());
+    let search = tokio::task::spawn_blocking(move || shows(&searched, &wanted));
+    if search.await.unwrap_or(false) {
+        return Outcome::Ready;
+    }
+    match timeout(ready.timeout, &mut waiting.found).await {
+        Ok(Ok(MatchOutcome::Line(_))) => Outcome::Ready,
+        Ok(_) => Outcome::Over,
+        Err(_) => Outcome::Late(None),
+    }
+}
+
+/// Whether a line of the recorded output matches.
 fn shows(run: &ProcessRun, pattern: &regex::Regex) -> bool {
     let mut found = false;
     run.visit_lines(0, |line| {
@@ -74,21 +113,36 @@ fn shows(run: &ProcessRun, pattern: &regex::Regex) -> bool {
     found
 }
 
-/// Waits until something of a run listens on a port; `false` if it ends first.
-async fn listens(run: &Arc<ProcessRun>, port: u16) -> bool {
-    let mut pause = PORT_LOOK;
-    let mut progress = run.watch();
+/// Tries a probe, one try after the other, until it succeeds.
+async fn succeeds(
+    declared: &Declared,
+    run: &Arc<ProcessRun>,
+    process: &Process,
+    probe: &Probe,
+    ready: &Ready,
+) -> Outcome {
+    let deadline = Instant::now() + ready.timeout;
+    let mut pause = ready.every.unwrap_or(FIRST_PAUSE);
+    let mut last = None;
     loop {
-        let looked = run.clone();
-        let look = tokio::task::spawn_blocking(move || {
-            looked.status().is_some_and(|status| tree::listening(status.init).contains(&port))
-        });
-        if look.await.unwrap_or(false) {
-            return true;
-        }
+        let next = async {
+            let tried =
+                probing::attempt(&declared.panes, run, process, probe, ready.try_timeout).await;
+            let Err(why) = tried else { return true };
+            last = Some(why);
+            sleep(pause).await;
+            false
+        };
         tokio::select! {
-            _ = progress.wait_for(|progress| progress.is_over()) => return false,
-            () = sleep(pause) => pause = (pause * 2).min(LONGEST_LOOK),
+            () = over(run) => return Outcome::Over,
+            tried = timeout_at(deadline, next) => match tried {
+                Ok(true) => return Outcome::Ready,
+                Ok(false) => {}
+                Err(_) => return Outcome::Late(last),
+            },
+        }
+        if ready.every.is_none() {
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which folders hold the files that processes watch, and whom a changed file concerns.
+//! The folders with the files that processes watch, and the processes that a changed file affects.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,16 @@ use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::project_file::ProjectFile;
 
-/// Folders watched for one project: the kernel gives each user some ten thousand.
+/// The maximum number of folders watched for a project; the kernel allows each user tens of thousands.
 const FOLDERS: usize = 4_096;
 
-/// Folders that hold what others made, and that no pattern means unless it names them.
+/// Folders with generated or third-party files; a pattern must name them to include them.
 const NOT_SOURCES: [&str; 2] = [".git", "node_modules"];
 
-/// The mark of a folder that only holds what can be made again.
+/// The file that marks a cache folder.
 const CACHE_MARK: &str = "CACHEDIR.TAG";
 
-/// What all processes of a file watch.
+/// The files that the processes of a project file watch.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     patterns: Vec<String>,
@@ -37,7 +37,9 @@ impl Sources {
             match set.build() {
                 Ok(set) if !set.is_empty() => sources.watchers.push((name.clone(), set)),
                 Ok(_) => {}
-                Err(error) => tracing::error!(%error, name, "its files are not watched"),
+                Err(error) => {
+                    tracing::error!(%error, name, "cannot watch the files of a declared process")
+                }
             }
         }
         sources
@@ -47,13 +49,13 @@ impl Sources {
         self.watchers.is_empty()
     }
 
-    /// The processes that a changed file concerns; its path is relative to the project.
-    pub(super) fn concerned(&self, path: &Path) -> Vec<&str> {
+    /// The processes that a changed file affects; its path is relative to the project.
+    pub(super) fn affected(&self, path: &Path) -> Vec<&str> {
         let watchers = self.watchers.iter().filter(|(_, set)| set.is_match(path));
         watchers.map(|(name, _)| name.as_str()).collect()
     }
 
-    /// All processes that watch anything.
+    /// All processes that watch files.
     pub(super) fn all(&self) -> Vec<&str> {
         self.watchers.iter().map(|(name, _)| name.as_str()).collect()
     }
@@ -65,7 +67,7 @@ impl Sources {
             let (begin, depth) = extent(pattern);
             let mut top = root.join(&begin);
             let mut depth = depth;
-            // One that is not there yet is noticed when it comes.
+            // A folder that does not exist yet is noticed when it is created.
             while !top.is_dir() && top != root {
                 depth = 0;
                 top.pop();
@@ -73,7 +75,10 @@ impl Sources {
             descend(&top, depth, &mut folders);
         }
         if folders.len() >= FOLDERS {
-            tracing::warn!(FOLDERS, "more folders match `watch` than are watched");
+            tracing::warn!(
+                FOLDERS,
+                "`watch` matches more folders than can be watched; the others are ignored"
+            );
         }
         folders.into_iter().collect()
     }
@@ -83,7 +88,7 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(pattern.trim_start_matches("./")).literal_separator(true).build()
 }
 
-/// The folder in which all that a pattern means lies, and how deep below it.
+/// The folder that contains everything that a pattern matches, and the depth below it.
 fn extent(pattern: &str) -> (PathBuf, usize) {
     let parts: Vec<&str> =
         pattern.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
@@ -91,7 +96,7 @@ fn extent(pattern: &str) -> (PathBuf, usize) {
     let begin: PathBuf =
         parts.iter().take(parts.len().saturating_sub(1)).take_while(plain).collect();
     let rest = &parts[begin.components().count()..];
-    // Braces may hold a `/` of their own.
+    // Braces may contain a `/`.
     let endless = rest.iter().any(|part| part.contains("**")) || pattern.contains('{');
     (begin, if endless { usize::MAX } else { rest.len().saturating_sub(1) })
 }
@@ -105,7 +110,7 @@ fn descend(folder: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
         return;
     }
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        // Not through links: they may lead in circles.
+        // Links are not followed: they may form cycles.
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         let name = entry.file_name();
         let other = NOT_SOURCES.iter().any(|skipped| name == *skipped)
@@ -121,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_far_a_pattern_reaches() {
+    fn a_pattern_determines_which_folders_are_watched() {
         for (pattern, begin, depth) in [
             ("src/**/*.rs", "src", usize::MAX),
             ("src/main.rs", "src", 0),
@@ -135,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_are_there_and_whom_a_file_concerns() {
+    fn existing_folders_are_watched_and_affected_processes_are_found() {
         let text = "[processes.a]\ncommand='x'\nwatch=['src/**/*.rs', 'not/yet/*.c']\n\
             [processes.b]\ncommand='x'\nwatch=['*.json']\n[processes.c]\ncommand='x'\n";
         let sources = Sources::of(&ProjectFile::parse(text).unwrap());
@@ -149,9 +154,9 @@ mod tests {
         let expected = ["", "src", "src/deep", "src/deep/er"].map(|f| root.join(f));
         assert_eq!(folders.len(), expected.len(), "{folders:?}");
         assert!(folders.iter().zip(&expected).all(|(a, b)| a.components().eq(b.components())));
-        assert_eq!(sources.concerned(Path::new("src/main.rs")), ["a"]);
-        assert_eq!(sources.concerned(Path::new("src/deep/x.rs")), ["a"]);
-        assert_eq!(sources.concerned(Path::new("package.json")), ["b"]);
-        assert!(sources.concerned(Path::new("web/package.json")).is_empty());
+        assert_eq!(sources.affected(Path::new("src/main.rs")), ["a"]);
+        assert_eq!(sources.affected(Path::new("src/deep/x.rs")), ["a"]);
+        assert_eq!(sources.affected(Path::new("package.json")), ["b"]);
+        assert!(sources.affected(Path::new("web/package.json")).is_empty());
     }
 }

@@ -3,20 +3,26 @@
 
 use super::error::DeclaredError;
 use super::file_status::{Declared, FileStatus};
-use super::managed::{DeclaredStatus, May};
+use super::managed::{DeclaredStatus, May, StartProgress};
 use crate::project_file::{Definition, ProjectFile};
-use patterm_panes::PaneError;
+use patterm_panes::environment::Environment;
 use patterm_panes::lifecycle::SIZE;
 use patterm_panes::process::{Process, ProcessId, Recipe, Status};
-use std::sync::atomic::Ordering;
+use patterm_panes::{PaneError, StartExtra};
+use std::sync::Arc;
 
 impl Declared {
-    /// Starts the declared process of this name, or says why not.
-    pub async fn start_preset(&self, name: &str) -> Result<Process, DeclaredError> {
+    /// Starts the declared process of this name, or says why not. An environment, if given, also applies
+    /// to the dependencies that are started with it.
+    pub async fn start_declared(
+        &self,
+        name: &str,
+        environment: Option<&Environment>,
+    ) -> Result<Process, DeclaredError> {
         self.read_project_file();
         let file = self.effect().unwrap_or_default();
         if !file.processes.contains_key(name) {
-            return Err(self.no_preset(name, &file));
+            return Err(self.not_declared(name, &file));
         }
         let process = match self.declared_entry(name) {
             Some(process) => process,
@@ -28,10 +34,33 @@ impl Declared {
         if process.status.is_alive() {
             return Err(DeclaredError::AlreadyRunning { name: name.to_owned(), id: process.id });
         }
+        if let Some(environment) = environment {
+            self.set_environment(&process, environment)?;
+        }
         self.start(&process).await
     }
 
-    /// Starts a declared process that does not run, or notes that it is to be started.
+    /// Sets the environment for the next start of a declared process and of its dependencies, as far as
+    /// they are not running. Returns its entry.
+    pub fn set_environment(
+        &self,
+        process: &Process,
+        environment: &Environment,
+    ) -> Result<Process, PaneError> {
+        let Some(entry) = process.declared.as_ref().filter(|_| !process.status.is_alive()) else {
+            return Ok(process.clone());
+        };
+        let file = self.effect().unwrap_or_default();
+        let needed = needed_for(&entry.name, &file).into_iter();
+        for other in needed.filter_map(|name| self.declared_entry(name)) {
+            if !other.status.is_alive() {
+                self.panes.set_environment(&other.id, environment.clone())?;
+            }
+        }
+        Ok(self.panes.processes.get(&process.id).unwrap_or_else(|| process.clone()))
+    }
+
+    /// Starts a declared process that is not running, or records that it is to be started.
     pub(super) async fn start(&self, process: &Process) -> Result<Process, DeclaredError> {
         if process.status.is_alive() {
             return Err(PaneError::AlreadyRunning(process.id.clone()).into());
@@ -39,25 +68,13 @@ impl Declared {
         if let Some(waiting) = self.prepare(process)? {
             return Ok(waiting);
         }
-        let started = self.panes.begin(&process.id, &[]).await;
+        let started = self.panes.begin(&process.id, &StartExtra::default()).await;
         self.notify();
         Ok(started?)
     }
 
-    /// Stops a declared process, or cancels its pending start.
-    pub(super) async fn stop(&self, process: &Process, signal: i32) -> Result<(), PaneError> {
-        let waited = self.cancel_start(process);
-        let run = match self.panes.running(process) {
-            // Its start was pending.
-            Err(_) if waited => return Ok(()),
-            running => running?,
-        };
-        run.stopping.store(true, Ordering::Release);
-        self.panes.end(&run, signal).await.map(drop)
-    }
-
     /// Why there is no declared process of this name.
-    fn no_preset(&self, name: &str, file: &ProjectFile) -> DeclaredError {
+    fn not_declared(&self, name: &str, file: &ProjectFile) -> DeclaredError {
         let name = name.to_owned();
         match self.file_status() {
             FileStatus::Untrusted { .. } => DeclaredError::Untrusted(name),
@@ -74,7 +91,7 @@ impl Declared {
         let name = &entry.name;
         let effect = self.effect();
         let Some(file) = effect.filter(|file| file.processes.contains_key(name)) else {
-            return Err(self.no_preset(name, &ProjectFile::default()));
+            return Err(self.not_declared(name, &ProjectFile::default()));
         };
         let mut state = self.state();
         state.managed.want(name, &file, &|name| self.declared_entry(name));
@@ -83,6 +100,7 @@ impl Declared {
                 let managed = state.managed.of(name);
                 (managed.wanted, managed.again_at) = (false, None);
                 drop(state);
+                self.record_pending();
                 self.refresh_recipe(&process.id, &file.processes[name], 0)?;
                 Ok(None)
             }
@@ -93,6 +111,7 @@ impl Declared {
                         declared.restarts = 0;
                     }
                 });
+                self.record_pending();
                 self.notify();
                 let waiting = self.panes.processes.get(&process.id);
                 Ok(waiting.map(|process| Process { status: Status::Starting, ..process }))
@@ -104,8 +123,8 @@ impl Declared {
         }
     }
 
-    /// Whether a person decides about starting a process: not if the project file in effect does not
-    /// declare it, or starts it anyway.
+    /// Whether a person decides about starting a process. Not if the project file in effect no longer
+    /// declares it, or starts it anyway.
     pub fn is_left_to_people(&self, process: &Process) -> bool {
         let Some(entry) = &process.declared else { return true };
         let mut state = self.state();
@@ -132,6 +151,7 @@ impl Declared {
         let pending = managed.wanted || managed.again_at.is_some() || managed.changed.is_some();
         (managed.wanted, managed.again_at, managed.changed) = (false, None, None);
         drop(state);
+        self.record_pending();
         self.notify();
         self.note_not_wanted();
         pending
@@ -151,10 +171,10 @@ impl Declared {
         restarts: u32,
     ) -> Result<Process, PaneError> {
         let (argv, env) = (definition.argv.clone(), definition.environment.clone());
-        let working_dir = definition.folder(self.root());
+        let (working_dir, env_file) = (definition.folder(self.root()), definition.env_file.clone());
         self.panes.update(id, |process| {
             let size = process.recipe.as_ref().map_or(SIZE, |recipe| recipe.size);
-            process.recipe = Some(Recipe { argv, env, working_dir, size });
+            process.recipe = Some(Recipe { argv, env, env_file, working_dir, size });
             if let Some(declared) = &mut process.declared {
                 declared.restarts = restarts;
             }
@@ -167,12 +187,51 @@ impl Declared {
         self.panes.processes.all().into_iter().find(is_it)
     }
 
-    /// The status of a declared process; `None` for one that is not.
+    /// The status of a declared process; `None` if it is not declared.
     pub fn status(&self, process: &Process) -> Option<DeclaredStatus> {
         let entry = process.declared.as_ref()?;
         let state = self.state();
         let file = state.effect.clone().unwrap_or_default();
         Some(state.managed.status(&entry.name, process, &file, |name| self.declared_entry(name)))
+    }
+
+    /// How far the start of the declared process of this name is, with its entry.
+    pub fn progress(&self, name: &str) -> (Option<Process>, StartProgress) {
+        let Some(process) = self.declared_entry(name) else { return (None, StartProgress::Failed) };
+        let state = self.state();
+        let file = state.effect.clone().unwrap_or_default();
+        let progress = state.managed.progress(name, &process, &file);
+        drop(state);
+        (Some(process), progress)
+    }
+
+    /// Whether a process is to be started, now or later.
+    pub fn has_pending_start(&self) -> bool {
+        self.state().managed.has_pending_start()
+    }
+
+    /// Why a declared process is not running; `None` if it is running or not declared.
+    pub fn why_not_running(&self, process: &Process) -> Option<String> {
+        let entry = process.declared.as_ref().filter(|_| !process.status.is_alive())?;
+        let known = |file: Arc<ProjectFile>| file.processes.contains_key(&entry.name);
+        if !self.effect().is_some_and(known) {
+            return Some(match self.file_status() {
+                FileStatus::Untrusted { .. } => "patterm.toml is not trusted".into(),
+                FileStatus::Faulty { .. } => "patterm.toml has errors".into(),
+                _ => "patterm.toml no longer declares it".into(),
+            });
+        }
+        let DeclaredStatus { again_in, waits_for, problem, .. } = self.status(process)?;
+        let ended = how_it_ended(process);
+        if !waits_for.is_empty() {
+            return Some(format!("waits for {}", waits_for.join(", ")));
+        }
+        if let Some(time) = again_in {
+            let seconds = time.as_secs_f64().ceil();
+            let why = problem.unwrap_or(ended);
+            return Some(format!("{why}; restarts in {seconds:.0} s"));
+        }
+        problem.or(Some(ended))
     }
 
     /// Whether a process runs with an older definition.
@@ -185,7 +244,37 @@ impl Declared {
         };
         let same = recipe.argv == definition.argv
             && recipe.env == definition.environment
+            && recipe.env_file == definition.env_file
             && recipe.working_dir == definition.folder(self.root());
         process.status.is_alive() && !same
     }
+}
+
+/// How the last run of a process ended.
+fn how_it_ended(process: &Process) -> String {
+    let exit = process.exit.unwrap_or_default();
+    match (process.status, exit.code, exit.signal) {
+        _ if process.runs.get() == 0 => "it was not started".into(),
+        (Status::Stopped, ..) => "it was stopped".into(),
+        (Status::Failed, ..) => "it could not be started".into(),
+        (Status::Lost, ..) => "it was lost when the server and the keeper were killed".into(),
+        (_, Some(code), _) => format!("it ended with exit code {code}"),
+        (_, _, Some(signal)) => format!("it was killed by signal {signal}"),
+        _ => "it ended".into(),
+    }
+}
+
+/// A process and everything that it needs, directly or not.
+fn needed_for<'a>(name: &'a str, file: &'a ProjectFile) -> Vec<&'a str> {
+    let mut needed = vec![name];
+    let mut next = 0;
+    while let Some(definition) = needed.get(next).and_then(|name| file.processes.get(*name)) {
+        for other in &definition.depends_on {
+            if !needed.contains(&other.as_str()) {
+                needed.push(other);
+            }
+        }
+        next += 1;
+    }
+    needed
 }

@@ -1,5 +1,5 @@
-//! Restarts because watched files changed. A process that writes to a file it watches would be
-//! restarted for ever: where each start is followed by another change at once, the next restart waits
+//! Restarts caused by changes of watched files. A process that writes to a file it watches would be
+//! restarted forever. So if each start is immediately followed by another change, each restart waits
 //! twice as long as the one before.
 
 use std::time::Duration;
@@ -9,20 +9,20 @@ use tokio::time::Instant;
 /// A change this soon after a restart was probably made by the process itself.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
-/// So many restarts in a row are made without delay: somebody may save a file a few times.
+/// The number of consecutive restarts without a delay: a person may save a file a few times.
 const FREE_RESTARTS: u32 = 3;
 
 /// The first delay.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 
-/// The longest: whoever fixes the process does not want to wait longer for it.
+/// The longest delay: nobody who has fixed the process wants to wait longer for it.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
-/// The restarts of one process that changed files caused.
+/// The restarts of one process that were caused by changed files.
 #[derive(Debug, Default)]
 pub(super) struct WatchRestarts {
     last: Option<Instant>,
-    /// How many were each followed by another change at once.
+    /// The number of consecutive restarts that were immediately followed by another change.
     in_a_row: u32,
 }
 
@@ -35,7 +35,7 @@ impl WatchRestarts {
         self.last = Some(now);
     }
 
-    /// Before this, changed files do not restart it again.
+    /// Until then, changed files do not restart it again.
     pub(super) fn not_before(&self) -> Option<Instant> {
         Some(self.last? + self.delay()?)
     }
@@ -68,13 +68,13 @@ mod tests {
     const TOUCHED: Duration = Duration::from_millis(100);
 
     #[test]
-    fn restarts_that_each_cause_the_next_are_made_ever_more_seldom() {
+    fn restarts_that_each_cause_the_next_are_delayed_more_and_more() {
         let mut restarts = WatchRestarts::default();
         let mut now = Instant::now();
         restarts.note(now, now);
         let mut delays = Vec::new();
         for _ in 0..50 {
-            // It touches its file, and is restarted when that may be.
+            // It touches its file, and is restarted as soon as that is allowed.
             let due = now + TOUCHED;
             now = restarts.not_before().map_or(due, |not_before| due.max(not_before));
             restarts.note(due, now);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn who_saves_now_and_then_is_never_kept_waiting() {
+    fn saving_a_file_now_and_then_never_delays_a_restart() {
         let mut restarts = WatchRestarts::default();
         let mut now = Instant::now();
         for _ in 0..20 {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_ends_the_row() {
+    fn a_pause_resets_the_count() {
         let (mut restarts, now) = (WatchRestarts::default(), Instant::now());
         (0..9).for_each(|_| restarts.note(now, now));
         let later = restarts.not_before().unwrap() + AT_ONCE;

@@ -1,45 +1,46 @@
-//! Holds a file against its shape: every mistake with its place, and where every key stands.
+//! Validates a file against its schema, and records the position of every key.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use patterm_panes::process::ProcessId;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
 use super::fault::{Fault, nearest};
 use super::limits::{FAULTS, MOST_SECONDS, NAME_CHARS};
-use super::schema::{FILE, Schema, SchemaKey};
+use super::schema::Schema;
 
-/// A file that is TOML, and what is wrong with it beyond that.
+/// A file that is valid TOML, with its other errors.
 #[derive(Debug)]
 pub(super) struct Checked<'t> {
     text: &'t str,
     pub(super) table: Table,
     pub(super) faults: Vec<Fault>,
-    /// Where the value of a key stands, by its path, as in `processes.web.watch[1]`.
-    places: BTreeMap<String, Range<usize>>,
+    /// The position of each value, by its path, such as `processes.web.watch[1]`.
+    positions: BTreeMap<String, Range<usize>>,
 }
 
 impl<'t> Checked<'t> {
-    /// Reads a text; the error is what keeps it from being TOML at all.
-    pub(super) fn new(text: &'t str) -> Result<Self, Fault> {
-        let no_toml = |error: toml::de::Error| {
+    /// Validates a text; fails if it is not TOML.
+    pub(super) fn new(text: &'t str, schema: &Schema) -> Result<Self, Fault> {
+        let syntax = |error: toml::de::Error| {
             let at = error.span().unwrap_or(0..0);
             Fault::new(text, &at, error.message())
         };
-        let spanned = DeTable::parse(text).map_err(no_toml)?;
-        let table: Table = text.parse().map_err(no_toml)?;
+        let spanned = DeTable::parse(text).map_err(syntax)?;
+        let table: Table = text.parse().map_err(syntax)?;
         let mut checked =
-            Self { text, table: Table::new(), faults: Vec::new(), places: BTreeMap::new() };
-        checked.table_of(&FILE, &table, spanned.get_ref(), "");
+            Self { text, table: Table::new(), faults: Vec::new(), positions: BTreeMap::new() };
+        checked.table_of(schema, &table, spanned.get_ref(), "");
         checked.table = table;
         checked.faults.sort_by_key(|fault| (fault.line, fault.column));
         Ok(checked)
     }
 
-    /// Adds a mistake in the value at a path.
+    /// Adds an error in the value at a path.
     pub(super) fn fault(&mut self, path: &str, message: String, hint: Option<String>) {
-        let at = self.places.get(path).cloned().unwrap_or(0..0);
+        let at = self.positions.get(path).cloned().unwrap_or(0..0);
         self.wrong(&at, message, hint);
     }
 
@@ -52,16 +53,16 @@ impl<'t> Checked<'t> {
 
     fn value(&mut self, schema: &Schema, value: &Value, place: &Spanned<DeValue<'_>>, path: &str) {
         let at = place.span();
-        self.places.insert(path.to_owned(), at.clone());
+        self.positions.insert(path.to_owned(), at.clone());
         if !schema.is_for(value) {
             let found = found(value);
             let quotes = matches!(schema, Schema::Text) && !value.is_table() && !value.is_array();
-            let hint = quotes.then(|| format!("write \"{found}\", in quotes"));
-            let message = format!("`{path}` takes {}, not {found}", schema.words());
+            let hint = quotes.then(|| format!("put it in quotes: \"{found}\""));
+            let message = format!("`{path}` must be {}, not {found}", schema.words());
             return self.wrong(&at, message, hint);
         }
         let refuse = |this: &mut Self, hint| {
-            let message = format!("`{path}` takes {}, not {}", schema.words(), found(value));
+            let message = format!("`{path}` must be {}, not {}", schema.words(), found(value));
             this.wrong(&at, message, hint);
         };
         match (schema, value, place.get_ref()) {
@@ -97,9 +98,8 @@ impl<'t> Checked<'t> {
                     self.value(of, value, place, &format!("{path}[{n}]"));
                 }
             }
-            (Schema::Either(one, other), value, _) => {
-                let fitting = if one.is_for(value) { one } else { other };
-                self.value(fitting, value, place, path);
+            (Schema::Either(..), value, _) => {
+                self.value(schema.fitting(value), value, place, path);
             }
             (_, Value::Table(table), DeValue::Table(places)) => {
                 self.table_of(schema, table, places, path);
@@ -108,20 +108,25 @@ impl<'t> Checked<'t> {
         }
     }
 
-    /// Looks at the keys of a table.
+    /// Validates the keys of a table.
     fn table_of(&mut self, schema: &Schema, table: &Table, places: &DeTable<'_>, path: &str) {
         let counts = Schema::Whole { least: 1, most: i64::MAX };
-        let mut inside: Vec<_> = places.iter().collect();
-        inside.sort_by_key(|(key, _)| key.span().start);
-        for (key, place) in inside {
+        let keys = schema.keys();
+        let mut entries: Vec<_> = places.iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        for (key, place) in entries {
             let name: &str = key.get_ref();
             let Some(value) = table.get(name) else { continue };
             let within = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
             match schema {
-                Schema::Table(keys) => match keys.iter().find(|known| known.name == name) {
-                    Some(known) => self.value(&known.schema, value, place, &within),
-                    None => self.unknown(&key.span(), path, name, keys.iter().map(|key| key.name)),
-                },
+                Schema::Table(_) | Schema::Groups(_) => {
+                    let Some(known) = keys.iter().find(|known| known.name == name) else {
+                        self.unknown(&key.span(), path, name, keys.iter().map(|key| key.name));
+                        continue;
+                    };
+                    self.value(&known.schema, value, place, &within);
+                    self.missing(known.schema.fitting(value), value, &key.span(), &within);
+                }
                 Schema::Counts(names) => match names.contains(&name) {
                     true => self.value(&counts, value, place, &within),
                     false => self.unknown(&key.span(), path, name, names.iter().copied()),
@@ -129,42 +134,39 @@ impl<'t> Checked<'t> {
                 Schema::Named(of) => {
                     if !is_name(name) {
                         let message = format!(
-                            "`{name}` is no name: it takes 1 to {NAME_CHARS} letters, digits, \
+                            "`{name}` is not a valid name: use 1 to {NAME_CHARS} letters, digits, \
                              dots, dashes and underscores"
                         );
                         self.wrong(&key.span(), message, None);
                     }
+                    let named = match path {
+                        "processes" => Some("process"),
+                        "groups" => Some("group"),
+                        _ => None,
+                    };
+                    if let Some(named) = named.filter(|_| ProcessId::is_like(name)) {
+                        let message = format!(
+                            "`{name}` looks like a process's id; give the {named} another name"
+                        );
+                        self.wrong(&key.span(), message, None);
+                    }
                     self.value(of, value, place, &within);
-                    // Mistakes of the whole are shown where its name stands.
-                    self.places.insert(within.clone(), key.span());
+                    // Errors of the whole table are shown at its name.
+                    self.positions.insert(within.clone(), key.span());
                     self.missing(of, value, &key.span(), &within);
                 }
                 Schema::Strings => self.value(&Schema::Text, value, place, &within),
                 _ => {}
             }
-            if let Schema::Table(keys) = schema
-                && let Some(SchemaKey { schema, .. }) = keys.iter().find(|known| known.name == name)
-            {
-                let schema = match schema {
-                    Schema::Either(one, other) => {
-                        if one.is_for(value) {
-                            one
-                        } else {
-                            other
-                        }
-                    }
-                    schema => schema,
-                };
-                self.missing(schema, value, &key.span(), &within);
-            }
         }
     }
 
     fn missing(&mut self, schema: &Schema, value: &Value, at: &Range<usize>, path: &str) {
-        let (Schema::Table(keys), Value::Table(table)) = (schema, value) else { return };
-        for key in keys.iter().filter(|key| key.required && !table.contains_key(key.name)) {
+        let Value::Table(table) = value else { return };
+        let keys = schema.keys().into_iter();
+        for key in keys.filter(|key| key.required && !table.contains_key(key.name)) {
             let message =
-                format!("`{path}` has no `{}`; it takes {}", key.name, key.schema.words());
+                format!("`{path}` has no `{}`; it must be {}", key.name, key.schema.words());
             self.wrong(at, message, None);
         }
     }
@@ -176,16 +178,16 @@ impl<'t> Checked<'t> {
         name: &str,
         known: impl Iterator<Item = &'a str> + Clone,
     ) {
-        let place = if path.is_empty() { "here".to_owned() } else { format!("in `{path}`") };
+        let place = if path.is_empty() { String::new() } else { format!(" in `{path}`") };
         let hint = match nearest(name, known.clone()) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("there are {}", known.collect::<Vec<_>>().join(", ")),
+            None => format!("the keys are {}", known.collect::<Vec<_>>().join(", ")),
         };
-        self.wrong(at, format!("there is no `{name}` {place}"), Some(hint));
+        self.wrong(at, format!("unknown key `{name}`{place}"), Some(hint));
     }
 }
 
-/// What a compiler of patterns says in the end; before that it draws the pattern.
+/// The reason in an error of the regex crate; the lines before it draw the pattern.
 pub(super) fn last_line(error: &str) -> String {
     error.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
@@ -195,7 +197,7 @@ fn is_name(name: &str) -> bool {
     (1..=NAME_CHARS).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('-')
 }
 
-/// A value as a message names it.
+/// A value in an error message.
 fn found(value: &Value) -> String {
     match value {
         Value::String(text) => format!("\"{text}\""),

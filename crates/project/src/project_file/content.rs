@@ -1,4 +1,4 @@
-//! The file's content as it lies there, and the hash by which it is trusted.
+//! The content of the project file, and the hash by which it is trusted.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
@@ -8,71 +8,71 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use super::describe::visible;
 use super::limits::FILE_BYTES;
+use super::visible::visible;
 use patterm_store::hex;
 use patterm_store::project::PROJECT_FILE;
 
-/// What stands in a project file.
+/// The content of a project file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     /// The file.
     pub path: PathBuf,
-    /// All of it.
+    /// Its text.
     pub text: String,
     /// Its SHA-256, in hexadecimal.
     pub hash: String,
 }
 
-/// Why a project file that is there cannot be read.
+/// A project file that exists but cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{path}: {why}", path = .path.display())]
 pub struct ReadError {
     /// The file.
     pub path: PathBuf,
-    /// What is the matter.
+    /// The reason.
     pub why: String,
 }
 
 impl Content {
-    /// Reads the project file of a folder; `None` if there is none.
+    /// Reads the project file of a folder; `None` if it does not exist.
     pub fn read(root: &Path) -> Result<Option<Self>, ReadError> {
         let path = root.join(PROJECT_FILE);
-        let wrong = |why: String| ReadError { path: path.clone(), why };
-        // A clone may hold anything in its place: a pipe nobody writes to, a link to a device.
+        let error = |why: String| ReadError { path: path.clone(), why };
+        // In a cloned project it may be anything: a FIFO without a writer, a link to a device.
         let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(&path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                // A link that leads nowhere is there, and somebody meant something by it.
+                // A dangling link is an error: someone intended a file to be there.
                 return match std::fs::read_link(&path) {
                     Ok(target) => {
                         let target = visible(&target.to_string_lossy());
-                        Err(wrong(format!("it is a link to {target}, which is not there")))
+                        Err(error(format!("it is a link to {target}, which does not exist")))
                     }
                     Err(_) => Ok(None),
                 };
             }
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(wrong("you may not read it; `chmod u+r` opens it to its owner".into()));
+                return Err(error("permission denied; run `chmod u+r` on it".into()));
             }
-            Err(e) => return Err(wrong(e.to_string())),
+            Err(e) => return Err(error(e.to_string())),
         };
-        let meta = file.metadata().map_err(|e| wrong(e.to_string()))?;
+        let meta = file.metadata().map_err(|e| error(e.to_string()))?;
         if meta.is_dir() {
-            return Err(wrong("it is a folder, not a file".into()));
+            return Err(error("it is a folder, not a file".into()));
         }
         if !meta.is_file() {
-            return Err(wrong("it is no regular file".into()));
+            return Err(error("it is not a regular file".into()));
         }
         let mut bytes = Vec::new();
-        file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|e| wrong(e.to_string()))?;
+        file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|e| error(e.to_string()))?;
         if bytes.len() as u64 > FILE_BYTES {
-            return Err(wrong(format!("it has more than {FILE_BYTES} bytes")));
+            return Err(error(format!("it is larger than {FILE_BYTES} bytes")));
         }
         let hash = hex::encode(&Sha256::digest(&bytes));
         let text = String::from_utf8(bytes).map_err(|e| {
-            wrong(format!("it is no UTF-8 text (byte {})", e.utf8_error().valid_up_to()))
+            error(format!("it is not valid UTF-8 (byte {})", e.utf8_error().valid_up_to()))
         })?;
         Ok(Some(Self { path, text, hash }))
     }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_lies_there_is_read_or_refused_at_once() {
+    fn a_special_file_in_place_of_the_project_file_is_refused_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(PROJECT_FILE);
         let read = || Content::read(dir.path());
@@ -92,9 +92,9 @@ mod tests {
         let empty = read().unwrap().unwrap();
         assert!(empty.hash.starts_with("e3b0c44298fc"), "{}", empty.hash);
         std::fs::write(&path, b"a = \"\xff\"").unwrap();
-        assert!(read().unwrap_err().to_string().ends_with("it is no UTF-8 text (byte 5)"));
+        assert!(read().unwrap_err().to_string().ends_with("it is not valid UTF-8 (byte 5)"));
         std::fs::write(&path, vec![b'#'; 1 << 20]).unwrap();
-        assert!(read().unwrap_err().to_string().contains("more than"));
+        assert!(read().unwrap_err().to_string().contains("larger than"));
         let replace = |target: &str| {
             std::fs::remove_file(&path).unwrap();
             std::os::unix::fs::symlink(target, &path).unwrap();
@@ -107,6 +107,6 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
-        assert!(read().unwrap_err().to_string().ends_with("it is no regular file"));
+        assert!(read().unwrap_err().to_string().ends_with("it is not a regular file"));
     }
 }

@@ -1,128 +1,128 @@
-//! What a project file declares, once it is known to be sound.
+//! A valid project file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use globset::GlobBuilder;
-use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use toml::Table;
 
-use super::check::{Checked, last_line};
+use super::bots::BotsDefinition;
+use super::check::Checked;
+use super::command::{RawCommand, argv};
 use super::fault::{Fault, nearest};
-use super::limits::{DELAY, LONGEST_DELAY, PROCESSES, READY, RESTARTS, WATCH_PATTERNS};
-use super::servers::{
-    self, BotsDefinition, HttpDefinition, RawBots, RawHttp, RawServer, ServerDefinition,
-};
+use super::file_schema::FILE;
+use super::groups;
+use super::http::{self, HttpDefinition, RawHttp};
+use super::limits::{DELAY, LONGEST_DELAY, PROCESSES, RESTARTS, WATCH_PATTERNS};
+use super::ready::{self, Healthy, RawHealthy, RawReady, Ready, ReadyWhen};
+use super::servers::{self, ServerDefinition, invalid_variable};
+use super::stop::{self, RawStop, Stop};
+use patterm_panes::environment::IDENTITY;
 use patterm_store::private;
 
-/// Bytes that a pattern may take when compiled: what waits for a line takes no more.
-const PATTERN_BYTES: usize = 1 << 20;
-
-/// All that a file declares.
+/// Everything that a file declares.
 #[derive(Debug, Clone, Default)]
 pub struct ProjectFile {
     /// Its processes, by name.
     pub processes: BTreeMap<String, Definition>,
-    /// Its presets, as they stand there.
+    /// Groups of processes, by name.
+    pub groups: BTreeMap<String, Vec<String>>,
+    /// Its presets, as TOML.
     pub agents: BTreeMap<String, Table>,
     /// Shared MCP servers, by name.
     pub servers: BTreeMap<String, ServerDefinition>,
-    /// The containers of bots.
+    /// The servers in bots' containers.
     pub bots: Option<BotsDefinition>,
     /// The HTTP endpoint.
     pub http: Option<HttpDefinition>,
-    /// Limits by their names.
+    /// Limits, by name.
     pub limits: BTreeMap<String, u64>,
+    /// Whether environments are kept for restarts.
+    pub remember_environment: Option<bool>,
+    /// The variables that an attachment updates for programs that are started later.
+    pub update_environment: Option<Vec<String>>,
 }
 
 /// A process that the project declares.
 #[derive(Debug, Clone)]
 pub struct Definition {
-    /// The program and its arguments, as they are executed.
+    /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Where it starts, relative to the project.
+    /// Its working directory, relative to the project.
     pub directory: Option<PathBuf>,
-    /// Variables beyond the usual ones.
+    /// Additional environment variables.
     pub environment: BTreeMap<String, String>,
-    /// Whether it starts with the server.
+    /// A file with more of them, relative to the project.
+    pub env_file: Option<PathBuf>,
+    /// Whether it starts together with the server.
     pub autostart: bool,
-    /// Whether it is started again.
+    /// Whether it is restarted when it exits.
     pub restart: Restart,
-    /// It is restarted when files that match change.
+    /// Patterns of files; it restarts when one of them changes.
     pub watch: Vec<String>,
-    /// What must be ready before it.
+    /// Processes that must be ready before it starts.
     pub depends_on: Vec<String>,
-    /// When it is ready; as soon as it runs, where it does not say.
+    /// When it is ready; `None` means as soon as it runs.
     pub ready: Option<Ready>,
+    /// How its health is checked once it is ready.
+    pub healthy: Option<Healthy>,
+    /// How it is stopped.
+    pub stop: Stop,
 }
 
-/// Whether and how often a process that ended is started again.
+/// Whether and how often a process is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restart {
-    /// When.
+    /// When to restart.
     pub policy: Policy,
-    /// How often in a row.
+    /// The maximum number of consecutive restarts.
     pub limit: u32,
-    /// The time before the first.
+    /// The delay before the first restart.
     pub delay: Duration,
-    /// The longest time before one.
+    /// The longest delay.
     pub longest: Duration,
 }
 
-/// When a process that ended by itself is started again.
+/// When to restart a process that nobody stopped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// Never.
     #[default]
     Never,
-    /// When it did not end with 0.
+    /// If it is unhealthy.
+    OnUnhealthy,
+    /// If its exit code is not 0, or it is unhealthy.
     OnFailure,
-    /// However it ended.
+    /// If it exits or is unhealthy.
     Always,
 }
 
-/// When a process is ready, and how long that may take.
-#[derive(Debug, Clone)]
-pub struct Ready {
-    /// What shows it.
-    pub when: ReadyWhen,
-    /// After this, those that wait for it are given up.
-    pub timeout: Duration,
-}
-
-/// What shows that a process is ready.
-#[derive(Debug, Clone)]
-pub enum ReadyWhen {
-    /// A line of its output.
-    Pattern(Regex),
-    /// A port that something of it listens on.
-    Port(u16),
-    /// Its end, with 0.
-    Exits,
-}
-
-/// The file as serde reads it; its shape is known to be right.
+/// The file as serde reads it, after validation against the schema.
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
 struct RawFile {
     processes: BTreeMap<String, RawProcess>,
+    groups: BTreeMap<String, Vec<String>>,
     agents: BTreeMap<String, Table>,
-    servers: BTreeMap<String, RawServer>,
-    bots: Option<RawBots>,
+    servers: BTreeMap<String, Table>,
+    bots: Option<BotsDefinition>,
     http: Option<RawHttp>,
     limits: BTreeMap<String, u64>,
+    remember_environment: Option<bool>,
+    update_environment: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
 struct RawProcess {
-    command: Command,
+    command: RawCommand,
     directory: Option<PathBuf>,
     #[serde(default)]
     environment: BTreeMap<String, String>,
+    env_file: Option<PathBuf>,
     #[serde(default)]
     autostart: bool,
     restart: Option<RawRestart>,
@@ -131,13 +131,8 @@ struct RawProcess {
     #[serde(default)]
     depends_on: Vec<String>,
     ready: Option<RawReady>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Command {
-    Line(String),
-    Words(Vec<String>),
+    healthy: Option<RawHealthy>,
+    stop: Option<RawStop>,
 }
 
 #[derive(Deserialize)]
@@ -152,54 +147,50 @@ enum RawRestart {
     },
 }
 
-#[derive(Deserialize)]
-struct RawReady {
-    pattern: Option<String>,
-    port: Option<u16>,
-    exits: Option<bool>,
-    timeout_seconds: Option<f64>,
-}
-
 impl ProjectFile {
-    /// Reads a file's text; all its mistakes if there are any.
+    /// Parses a file; fails with all its errors.
     pub fn parse(text: &str) -> Result<Self, Vec<Fault>> {
-        let mut checked = Checked::new(text).map_err(|fault| vec![fault])?;
+        let mut checked = Checked::new(text, &FILE).map_err(|fault| vec![fault])?;
         if !checked.faults.is_empty() {
             return Err(checked.faults);
         }
-        let written: RawFile = match std::mem::take(&mut checked.table).try_into() {
-            Ok(written) => written,
+        let raw: RawFile = match std::mem::take(&mut checked.table).try_into() {
+            Ok(raw) => raw,
             Err(error) => {
                 checked.fault("", error.message().to_owned(), None);
                 return Err(checked.faults);
             }
         };
-        let names: Vec<String> = written.processes.keys().cloned().collect();
+        let names: Vec<String> = raw.processes.keys().cloned().collect();
         if names.len() > PROCESSES {
             let message =
-                format!("there are {} processes; at most {PROCESSES} are taken", names.len());
+                format!("the file has {} processes; at most {PROCESSES} are allowed", names.len());
             checked.fault("processes", message, None);
         }
         let mut file = Self {
             processes: BTreeMap::new(),
-            agents: written.agents,
+            groups: raw.groups,
+            agents: raw.agents,
             servers: BTreeMap::new(),
-            bots: written.bots.map(servers::bots),
+            bots: raw.bots,
             http: None,
-            limits: written.limits,
+            limits: raw.limits,
+            remember_environment: raw.remember_environment,
+            update_environment: raw.update_environment,
         };
-        file.http = written.http.map(|written| servers::http(&mut checked, written));
-        for (name, written) in written.servers {
-            let definition = servers::server(&mut checked, &format!("servers.{name}"), written);
+        file.http = raw.http.map(|raw| http::read(&mut checked, raw));
+        for (name, table) in raw.servers {
+            let definition = servers::read(&mut checked, &name, &table);
             file.servers.extend(definition.map(|definition| (name, definition)));
         }
-        for (name, process) in written.processes {
+        for (name, process) in raw.processes {
             let path = format!("processes.{name}");
             check_dependencies(&mut checked, &path, &name, &process.depends_on, &names);
             let definition = definition(&mut checked, &path, process);
             file.processes.insert(name, definition);
         }
-        check_circles(&mut checked, &file.processes);
+        check_cycles(&mut checked, &file.processes);
+        groups::check(&mut checked, &file.groups, &names);
         if checked.faults.is_empty() {
             return Ok(file);
         }
@@ -207,21 +198,21 @@ impl ProjectFile {
         Err(checked.faults)
     }
 
-    /// The shared servers and endpoint in the user's own settings: the same tables, which need no trust;
-    /// a file that is not there has none. Other tables of it are others' to read.
+    /// Parses the user's own settings, which have the same tables and need no trust. A missing file is
+    /// an empty one.
     pub fn of_the_user(path: &Path) -> Result<Self, Vec<String>> {
         let text = match private::read_settings(path) {
             Ok(text) => text,
             Err(refusal) if refusal.is_absence() => return Ok(Self::default()),
             Err(error) => return Err(vec![format!("{}: {error}", path.display())]),
         };
-        let place = |faults: Vec<Fault>| {
+        let with_path = |faults: Vec<Fault>| {
             faults.iter().map(|fault| format!("{}:{fault}", path.display())).collect::<Vec<_>>()
         };
-        Self::parse(&text).map_err(place)
+        Self::parse(&text).map_err(with_path)
     }
 
-    /// Processes in an order in which each comes after those that it depends on.
+    /// The processes in an order in which each comes after its dependencies.
     pub fn in_order(&self) -> Vec<&str> {
         let mut order: Vec<&str> = Vec::new();
         let mut known = BTreeSet::new();
@@ -234,7 +225,7 @@ impl ProjectFile {
                     known.insert(name.as_str());
                 }
             }
-            // A file with a circle was refused; this only ends the loop.
+            // A file with a cycle is invalid; this only ends the loop.
             if order.len() == before {
                 break;
             }
@@ -244,7 +235,7 @@ impl ProjectFile {
 }
 
 impl Definition {
-    /// Where it starts.
+    /// Its working directory.
     pub fn folder(&self, root: &Path) -> PathBuf {
         self.directory.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder))
     }
@@ -256,103 +247,99 @@ impl Default for Restart {
     }
 }
 
-fn definition(checked: &mut Checked<'_>, path: &str, written: RawProcess) -> Definition {
-    let argv = match written.command {
-        Command::Line(line) => vec!["sh".into(), "-c".into(), line],
-        Command::Words(words) => words,
-    };
-    let nothing = argv.first().is_none_or(|program| program.is_empty())
-        || argv.last().is_some_and(|last| argv[0] == "sh" && last.trim().is_empty());
-    if nothing {
-        checked.fault(&format!("{path}.command"), "the command names no program".into(), None);
-    }
-    if argv.iter().any(|word| word.contains('\0')) {
-        checked.fault(&format!("{path}.command"), "a command cannot hold a NUL".into(), None);
-    }
-    for (name, value) in &written.environment {
+fn definition(checked: &mut Checked<'_>, path: &str, raw: RawProcess) -> Definition {
+    let argv = argv(checked, &format!("{path}.command"), raw.command);
+    for (name, value) in &raw.environment {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-            let message =
-                format!("`{name}` is no environment variable: no `=` and no NUL is taken");
+            let path = format!("{path}.environment.{name}");
+            checked.fault(&path, invalid_variable(name), None);
+        }
+        if IDENTITY.contains(&name.as_str()) {
+            let message = format!("only patterm may set `{name}`");
             checked.fault(&format!("{path}.environment.{name}"), message, None);
         }
     }
-    check_watch(checked, path, &written.watch);
+    check_env_file(checked, path, raw.env_file.as_deref());
+    check_watch(checked, path, &raw.watch);
+    let restart = raw.restart.map_or_else(Restart::default, |raw| restart(checked, path, &raw));
+    let has_check = raw.healthy.is_some();
+    let ready = raw.ready.and_then(|raw| ready::ready(checked, path, raw));
+    let healthy = raw.healthy.and_then(|raw| ready::healthy(checked, path, raw));
+    if restart.policy == Policy::OnUnhealthy && !has_check {
+        let message = "a process without `healthy` is never unhealthy".to_owned();
+        let hint = "add `healthy`, or use \"on-failure\"".to_owned();
+        checked.fault(&format!("{path}.restart"), message, Some(hint));
+    }
+    if has_check && matches!(&ready, Some(ready) if matches!(ready.when, ReadyWhen::Exits)) {
+        let message = "a process that is ready when it has exited cannot be healthy".to_owned();
+        checked.fault(&format!("{path}.healthy"), message, Some("remove it".into()));
+    }
     Definition {
         argv,
-        directory: written.directory,
-        environment: written.environment,
-        autostart: written.autostart,
-        restart: written
-            .restart
-            .map_or_else(Restart::default, |written| restart(checked, path, &written)),
-        watch: written.watch,
-        depends_on: written.depends_on,
-        ready: written.ready.and_then(|written| ready(checked, path, &written)),
+        directory: raw.directory,
+        environment: raw.environment,
+        env_file: raw.env_file,
+        autostart: raw.autostart,
+        restart,
+        watch: raw.watch,
+        depends_on: raw.depends_on,
+        ready,
+        healthy,
+        stop: raw.stop.map(|raw| stop::stop(checked, path, raw)).unwrap_or_default(),
     }
 }
 
-fn seconds(written: Option<f64>, otherwise: Duration) -> Duration {
-    written.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(otherwise)
+fn check_env_file(checked: &mut Checked<'_>, path: &str, file: Option<&Path>) {
+    let is_bad = |file: &Path| {
+        let bytes = file.as_os_str().as_encoded_bytes();
+        bytes.is_empty() || bytes.contains(&0)
+    };
+    if file.is_some_and(is_bad) {
+        let message = "`env_file` must be a path without NUL characters".to_owned();
+        checked.fault(&format!("{path}.env_file"), message, None);
+    }
 }
 
-fn restart(checked: &mut Checked<'_>, path: &str, written: &RawRestart) -> Restart {
-    match written {
+fn seconds(raw: Option<f64>, default: Duration) -> Duration {
+    raw.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(default)
+}
+
+fn restart(checked: &mut Checked<'_>, path: &str, raw: &RawRestart) -> Restart {
+    match raw {
         RawRestart::Plain(policy) => Restart { policy: *policy, ..Restart::default() },
         RawRestart::More { policy, limit, delay_seconds, longest_delay_seconds } => {
             let delay = seconds(*delay_seconds, DELAY);
             let longest = seconds(*longest_delay_seconds, LONGEST_DELAY.max(delay));
             if longest < delay {
                 let path = format!("{path}.restart.longest_delay_seconds");
-                checked.fault(&path, "the longest delay is shorter than the first".into(), None);
+                checked.fault(
+                    &path,
+                    "the longest delay is shorter than the first one".into(),
+                    None,
+                );
             }
             Restart { policy: *policy, limit: limit.unwrap_or(RESTARTS), delay, longest }
         }
     }
 }
 
-fn ready(checked: &mut Checked<'_>, path: &str, written: &RawReady) -> Option<Ready> {
-    let path = format!("{path}.ready");
-    let when = match written {
-        RawReady { pattern: Some(text), port: None, exits: None | Some(false), .. } => {
-            match RegexBuilder::new(text).size_limit(PATTERN_BYTES).build() {
-                Ok(pattern) => ReadyWhen::Pattern(pattern),
-                Err(error) => {
-                    let why = last_line(&error.to_string());
-                    let message = format!("the pattern does not compile: {why}");
-                    checked.fault(&format!("{path}.pattern"), message, None);
-                    return None;
-                }
-            }
-        }
-        RawReady { pattern: None, port: Some(port), exits: None | Some(false), .. } => {
-            ReadyWhen::Port(*port)
-        }
-        RawReady { pattern: None, port: None, exits: Some(true), .. } => ReadyWhen::Exits,
-        _ => {
-            let message = format!("`{path}` takes one of `pattern`, `port` and `exits = true`");
-            checked.fault(&path, message, None);
-            return None;
-        }
-    };
-    Some(Ready { when, timeout: seconds(written.timeout_seconds, READY) })
-}
-
 fn check_watch(checked: &mut Checked<'_>, path: &str, patterns: &[String]) {
     if patterns.len() > WATCH_PATTERNS {
-        let message = format!("at most {WATCH_PATTERNS} patterns are taken");
+        let message = format!("at most {WATCH_PATTERNS} patterns are allowed");
         checked.fault(&format!("{path}.watch"), message, None);
     }
     for (n, pattern) in patterns.iter().enumerate() {
         let path = format!("{path}.watch[{n}]");
-        let leaves =
+        let is_outside =
             Path::new(pattern).is_absolute() || pattern.split('/').any(|part| part == "..");
-        if leaves || pattern.is_empty() {
-            let message = format!("`{pattern}` is not relative to the project, without `..`");
+        if is_outside || pattern.is_empty() {
+            let message =
+                format!("`{pattern}` must be relative to the project and must not contain `..`");
             checked.fault(&path, message, None);
         } else if let Err(error) = GlobBuilder::new(pattern).literal_separator(true).build() {
             checked.fault(
                 &path,
-                format!("`{pattern}` is no pattern of files: {}", error.kind()),
+                format!("`{pattern}` is not a valid glob pattern: {}", error.kind()),
                 None,
             );
         }
@@ -379,41 +366,45 @@ fn check_dependencies(
     }
 }
 
-/// Processes that wait for each other would never start.
-fn check_circles(checked: &mut Checked<'_>, processes: &BTreeMap<String, Definition>) {
+/// Processes that depend on each other would never start.
+fn check_cycles(checked: &mut Checked<'_>, processes: &BTreeMap<String, Definition>) {
     let mut done = BTreeSet::new();
-    let circle = processes.keys().find_map(|name| circle_from(name, processes, &mut done));
-    if let Some(circle) = circle {
-        let path = format!("processes.{}.depends_on", circle[0]);
-        checked.fault(&path, format!("these wait for each other: {}", circle.join(" → ")), None);
+    let cycle = processes.keys().find_map(|name| cycle_from(name, processes, &mut done));
+    if let Some(cycle) = cycle {
+        let path = format!("processes.{}.depends_on", cycle[0]);
+        checked.fault(
+            &path,
+            format!("these processes depend on each other: {}", cycle.join(" → ")),
+            None,
+        );
     }
 }
 
-/// A circle that one leads into. Each is gone through once, however many ways lead to it.
-fn circle_from<'a>(
+/// A cycle that can be reached from a process. Each process is visited once.
+fn cycle_from<'a>(
     name: &'a str,
     processes: &'a BTreeMap<String, Definition>,
     done: &mut BTreeSet<&'a str>,
 ) -> Option<Vec<&'a str>> {
-    // Those on the way to here, each with how many of its dependencies were gone through.
-    let mut way = vec![(name, 0)];
-    while let Some((name, next)) = way.last_mut() {
+    // The path to the current process, each with the number of its dependencies visited so far.
+    let mut path = vec![(name, 0)];
+    while let Some((name, next)) = path.last_mut() {
         let depends_on = processes.get(*name).map(|definition| definition.depends_on.as_slice());
         let Some(other) = depends_on.and_then(|others| others.get(*next)) else {
             done.insert(*name);
-            way.pop();
+            path.pop();
             continue;
         };
         *next += 1;
-        if let Some(at) = way.iter().position(|(name, _)| name == other) {
-            // One that depends on itself was told already.
-            let mut circle: Vec<_> = way[at..].iter().map(|(name, _)| *name).collect();
-            circle.push(other);
-            if circle.len() > 2 {
-                return Some(circle);
+        if let Some(at) = path.iter().position(|(name, _)| name == other) {
+            // A process that depends on itself was reported already.
+            let mut cycle: Vec<_> = path[at..].iter().map(|(name, _)| *name).collect();
+            cycle.push(other);
+            if cycle.len() > 2 {
+                return Some(cycle);
             }
         } else if !done.contains(other.as_str()) {
-            way.push((other, 0));
+            path.push((other, 0));
         }
     }
     None

@@ -1,11 +1,11 @@
-//! What is wrong with a project file: where, what, and what was probably meant.
+//! An error in a project file: its position, the message and a hint.
 
 use std::fmt;
 use std::ops::Range;
 
-use super::describe::visible;
+use super::visible::visible;
 
-/// One mistake.
+/// An error in a project file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The line, from 1.
@@ -14,17 +14,17 @@ pub struct Fault {
     pub column: usize,
     /// What is wrong.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
 impl Fault {
-    /// A mistake at a place in the text.
+    /// An error at a position in the text.
     pub(super) fn new(text: &str, at: &Range<usize>, message: impl Into<String>) -> Self {
         let before = text.get(..at.start.min(text.len())).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
-        let begun = before.rsplit('\n').next().unwrap_or_default();
-        Self { line, column: begun.chars().count() + 1, message: message.into(), hint: None }
+        let line_start = before.rsplit('\n').next().unwrap_or_default();
+        Self { line, column: line_start.chars().count() + 1, message: message.into(), hint: None }
     }
 
     pub(super) fn hint(mut self, hint: Option<String>) -> Self {
@@ -33,7 +33,7 @@ impl Fault {
     }
 }
 
-/// Whoever reads this has not trusted the file: nothing in it may play with the terminal.
+/// The reader has not trusted the file, so text from it must not contain control characters.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, visible(&self.message))?;
@@ -44,16 +44,16 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What was probably meant: the known word with the fewest letters changed, if few enough are.
+/// The known word that is most similar to a misspelled one, if any is similar enough.
 pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // A third of the letters may be wrong, and one always.
+    // Up to a third of the letters may differ, and always one.
     let most = (word.chars().count() / 3).max(1);
     let near = known.map(|known| (distance(word, known), known));
     let (changes, known) = near.min_by_key(|(changes, _)| *changes)?;
     (changes <= most).then_some(known)
 }
 
-/// How many letters must be changed, added or taken away, two that changed places counting once.
+/// The number of edits between two words: letters changed, added, removed, or two swapped.
 fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let mut before_last = Vec::new();
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_that_was_meant() {
+    fn the_most_similar_word_is_found() {
         let known = ["command", "directory", "environment", "restart", "ready"];
         let meant = |word| nearest(word, known.into_iter());
         assert_eq!(meant("comand"), Some("command"));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_counted_in_characters() {
+    fn positions_are_counted_in_characters() {
         let text = "a = 1\nü = \"é\" # x\n";
         let at = |start| Fault::new(text, &(start..start), "").to_string();
         assert_eq!(at(0), "1:1: ");

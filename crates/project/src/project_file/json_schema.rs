@@ -1,9 +1,10 @@
-//! The same shape for editors: a JSON schema.
+//! The JSON schema of `patterm.toml`, for editors.
 
 use serde_json::{Map, Value, json};
 
+use super::file_schema::FILE;
 use super::limits::{MOST_SECONDS, NAME_CHARS};
-use super::schema::{FILE, Schema};
+use super::schema::{Schema, SchemaKey};
 
 /// The JSON schema of `patterm.toml`.
 pub fn schema() -> Value {
@@ -11,9 +12,9 @@ pub fn schema() -> Value {
     if let Value::Object(members) = &mut schema {
         members.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
         members.insert("title".into(), "patterm.toml".into());
-        let words = "What a project declares for patterm. Nothing of it takes effect before \
-            `patterm trust`.";
-        members.insert("description".into(), words.into());
+        let description = "A project's processes, agents and shared servers for patterm. Nothing takes \
+            effect before `patterm trust`.";
+        members.insert("description".into(), description.into());
     }
     schema
 }
@@ -36,22 +37,7 @@ fn of(schema: &Schema) -> Value {
             "additionalProperties": of(member),
         }),
         Schema::Strings => json!({"type": "object", "additionalProperties": {"type": "string"}}),
-        Schema::Table(keys) => {
-            let mut properties = Map::new();
-            for key in *keys {
-                let mut property = of(&key.schema);
-                property["description"] = key.words.into();
-                properties.insert(key.name.into(), property);
-            }
-            let required: Vec<_> =
-                keys.iter().filter(|key| key.required).map(|key| key.name).collect();
-            let mut table =
-                json!({"type": "object", "properties": properties, "additionalProperties": false});
-            if !required.is_empty() {
-                table["required"] = json!(required);
-            }
-            table
-        }
+        Schema::Table(_) | Schema::Groups(_) => table(&schema.keys()),
         Schema::Counts(names) => {
             let count = json!({"type": "integer", "minimum": 1});
             let properties: Map<_, _> =
@@ -62,4 +48,20 @@ fn of(schema: &Schema) -> Value {
         Schema::Pattern => json!({"type": "string", "format": "regex"}),
         Schema::Off => json!({"const": false}),
     }
+}
+
+fn table(keys: &[&SchemaKey]) -> Value {
+    let mut properties = Map::new();
+    for key in keys {
+        let mut property = of(&key.schema);
+        property["description"] = key.description.into();
+        properties.insert(key.name.into(), property);
+    }
+    let required: Vec<_> = keys.iter().filter(|key| key.required).map(|key| key.name).collect();
+    let mut table =
+        json!({"type": "object", "properties": properties, "additionalProperties": false});
+    if !required.is_empty() {
+        table["required"] = json!(required);
+    }
+    table
 }

@@ -1,41 +1,55 @@
-//! What a project file may ask for at the most, and what it gets where it says nothing.
+//! Limits and defaults of a project file.
 
 use std::time::Duration;
 
-/// Bytes of the file: what is longer was not written by hand, and a person could not read it before
-/// trusting it.
+/// The maximum size of the file: a person must be able to read it before trusting it.
 pub(super) const FILE_BYTES: u64 = 256 << 10;
 
-/// Mistakes that are told of one file: who has mended these sees the next ones.
+/// The maximum number of errors reported for one file; the rest follow once these are fixed.
 pub(super) const FAULTS: usize = 20;
 
-/// Processes of one file: more than anybody looks after in one project.
+/// The maximum number of processes: more than a person can follow in one project.
 pub(super) const PROCESSES: usize = 100;
 
-/// Characters of a name: it must fit into a list.
+/// The maximum length of a name, so that it fits into lists.
 pub(super) const NAME_CHARS: usize = 64;
 
-/// Restarts in a row, where the file sets no limit: what failed five times needs a person.
+/// The default number of consecutive restarts: after five failures a person should look at it.
 pub(super) const RESTARTS: u32 = 5;
 
-/// And where it does.
+/// The maximum that a file may set.
 pub(super) const MOST_RESTARTS: u32 = 1_000;
 
-/// The time before the first restart; each further one waits twice as long.
+/// The default delay before the first restart; it doubles with each further restart.
 pub(super) const DELAY: Duration = Duration::from_secs(1);
 
-/// The longest of these times, where the file says nothing else.
+/// The default for the longest delay.
 pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
-/// The longest time that a file may set: after an hour a person starts it.
+/// The longest time that a file may set: an hour; after that, a person can start the process.
 pub(super) const MOST_SECONDS: f64 = 3_600.0;
 
-/// How long a process may take to become ready before those that need it are given up.
+/// How long a process may take to become ready before its dependents are cancelled.
 pub(super) const READY: Duration = Duration::from_secs(60);
 
-/// Patterns of files for one process.
+/// How long one try of a probe may take: a server that needs longer to answer is not well.
+pub(super) const TRY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The shortest interval and timeout of a probe, in seconds: each try starts a program or opens a connection.
+pub(super) const LEAST_PROBE_SECONDS: f64 = 0.1;
+
+/// The default interval of health checks: a person would not notice much sooner.
+pub(super) const HEALTHY_EVERY: Duration = Duration::from_secs(10);
+
+/// The default number of consecutive failures after which a process is unhealthy: one may be bad luck.
+pub(super) const FAILURES: u32 = 3;
+
+/// The maximum that a file may set.
+pub(super) const MOST_FAILURES: u32 = 1_000;
+
+/// The maximum number of file patterns that one process watches.
 pub(super) const WATCH_PATTERNS: usize = 32;
 
-/// Hashes of contents that stay trusted: going back to another branch needs no second look, and a
-/// year of edits does not pile up.
+/// The number of hashes that stay trusted: enough to switch between branches without being asked again,
+/// and few enough that the list stays small over years.
 pub(super) const TRUSTED: usize = 32;

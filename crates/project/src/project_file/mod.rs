@@ -1,38 +1,58 @@
-//! `patterm.toml`: what a project declares, read as data. Nothing of it takes effect here, and nothing
-//! of it may before the person has trusted its content.
+//! `patterm.toml`, parsed into data. Nothing takes effect here, and nothing may take effect before a
+//! person has trusted the content.
 
 mod agent_schema;
+mod bots;
 mod check;
+mod command;
 mod content;
 mod definition;
 mod describe;
+mod description;
 mod fault;
+mod file_schema;
+mod groups;
+mod http;
 mod json_schema;
 mod limits;
 #[cfg(test)]
 mod mistakes_tests;
+mod probe;
+mod ready;
+#[cfg(test)]
+mod ready_tests;
 mod schema;
-mod server_schema;
+mod select;
 mod servers;
+mod stop;
 #[cfg(test)]
 mod tests;
 mod trust;
+mod visible;
 
+pub use bots::BotsDefinition;
 pub use content::{Content, ReadError};
-pub use definition::{Definition, Policy, ProjectFile, Ready, ReadyWhen, Restart};
-pub use describe::{describe, visible};
+pub use definition::{Definition, Policy, ProjectFile, Restart};
+pub use describe::describe;
 pub use fault::Fault;
+pub use http::HttpDefinition;
 pub use json_schema::schema;
+pub use probe::{Probe, ProbeUrl};
+pub use ready::{Healthy, Ready, ReadyWhen};
+pub use select::UnknownName;
 pub use servers::{
-    BotsDefinition, EngineDefinition, HttpDefinition, Location, ServerDefinition, ToolFilter,
+    ContainerSettings, EngineDefinition, EngineName, ImageSettings, LocalSettings, Location,
+    MountDefinition, RemoteSettings, ServerDefinition, ToolFilter,
 };
+pub use stop::Stop;
 pub use trust::{Trust, TrustError};
+pub use visible::visible;
 
 use std::path::Path;
 
 use patterm_store::state::StateDir;
 
-/// What a project's file declares, if its content is trusted.
+/// A project's file, if its content is trusted.
 pub fn trusted(root: &Path, state: &StateDir) -> Option<ProjectFile> {
     let content = Content::read(root).ok().flatten()?;
     let trusted = Trust::of(root, state).holds(&content.hash);

@@ -1,170 +1,103 @@
-//! What a project file may hold, as data: what is checked and what editors are told are the same.
+//! The types that describe the keys and values of a TOML file. The same description drives validation and the
+//! JSON schema for editors.
 
-use super::agent_schema::{APPROVED, COMPOSER, HOOKS, INJECT, INPUT, PROMPT, RESUME, RULES};
-use super::limits::{MOST_RESTARTS, MOST_SECONDS};
-use super::server_schema::{BOTS, HTTP, SERVER};
-use patterm_store::limits::Limits;
+use super::limits::MOST_SECONDS;
 
-/// What a value must look like.
+/// The values that a key accepts.
 #[derive(Debug)]
 pub(super) enum Schema {
     /// A string.
     Text,
     /// `true` or `false`.
     Flag,
-    /// A whole number.
+    /// An integer in a range.
     Whole { least: i64, most: i64 },
-    /// A time, whole or not.
+    /// A number of seconds, which may have a fraction.
     Seconds,
     /// One of these strings.
     Choice(&'static [&'static str]),
-    /// An array, of this many at the least.
+    /// An array with at least this many elements.
     List { of: &'static Schema, least: usize },
-    /// A table whose keys are names that the file gives.
+    /// A table whose keys are names that the file chooses.
     Named(&'static Schema),
-    /// A table of strings whose keys may be anything.
+    /// A table of strings with arbitrary keys.
     Strings,
     /// A table with these keys.
     Table(&'static [SchemaKey]),
-    /// A table of numbers above 0 with these keys.
+    /// A table whose keys are described in several places.
+    Groups(&'static [&'static [SchemaKey]]),
+    /// A table of positive integers with these keys.
     Counts(&'static [&'static str]),
-    /// One of the two.
+    /// Either of the two.
     Either(&'static Schema, &'static Schema),
     /// A regular expression.
     Pattern,
-    /// `false`, which takes a table of the preset below away.
+    /// `false`, which removes a table that the preset would inherit.
     Off,
 }
 
-/// One key of a table.
+/// A key of a table.
 #[derive(Debug)]
 pub(super) struct SchemaKey {
     pub(super) name: &'static str,
     pub(super) schema: Schema,
     pub(super) required: bool,
-    /// What it means.
-    pub(super) words: &'static str,
+    /// The description that editors show.
+    pub(super) description: &'static str,
 }
 
-pub(super) const fn key(name: &'static str, schema: Schema, words: &'static str) -> SchemaKey {
-    SchemaKey { name, schema, required: false, words }
+/// An optional key.
+pub(super) const fn key(
+    name: &'static str,
+    schema: Schema,
+    description: &'static str,
+) -> SchemaKey {
+    SchemaKey { name, schema, required: false, description }
 }
 
-/// The words for restart policies.
-pub(super) const POLICIES: &[&str] = &["never", "on-failure", "always"];
+/// A key that must be set.
+pub(super) const fn required(
+    name: &'static str,
+    schema: Schema,
+    description: &'static str,
+) -> SchemaKey {
+    SchemaKey { name, schema, required: true, description }
+}
 
-/// The whole file.
-pub(super) static FILE: Schema = Schema::Table(&[
-    key("processes", Schema::Named(&PROCESS), "Programs that belong to the project, by name."),
-    key(
-        "agents",
-        Schema::Named(&AGENT),
-        "Agent presets, by name: new ones, or changes to those that come with patterm.",
-    ),
-    key(
-        "servers",
-        Schema::Named(&SERVER),
-        "Shared MCP servers, by name: each runs once for all agents.",
-    ),
-    key("bots", BOTS, "The servers inside containers that belong to bots, reached over HTTP."),
-    key("http", HTTP, "The HTTP endpoint; closed unless it says where to listen."),
-    key(
-        "limits",
-        Schema::Counts(&Limits::NAMES),
-        "The server's limits; they count from its next start.",
-    ),
-]);
+/// An array of strings, which may be empty.
+pub(super) const STRINGS: Schema = Schema::List { of: &Schema::Text, least: 0 };
 
-static PROCESS: Schema = Schema::Table(&[
-    SchemaKey {
-        name: "command",
-        schema: Schema::Either(&Schema::Text, &Schema::List { of: &Schema::Text, least: 1 }),
-        required: true,
-        words: "What to run: a command line for `sh -c`, or the program and its arguments.",
-    },
-    key(
-        "directory",
-        Schema::Text,
-        "Where it starts, relative to the project; the project itself by default.",
-    ),
-    key("environment", Schema::Strings, "Environment variables beyond the usual ones."),
-    key("autostart", Schema::Flag, "Whether it starts with the server; false by default."),
-    key(
-        "restart",
-        Schema::Either(&Schema::Choice(POLICIES), &RESTART),
-        "Whether it is started again when it ends by itself; `never` by default.",
-    ),
-    key(
-        "watch",
-        Schema::List { of: &Schema::Text, least: 0 },
-        "Patterns of files, relative to the project, as in `src/**/*.rs`: it is restarted when one changes.",
-    ),
-    key(
-        "depends_on",
-        Schema::List { of: &Schema::Text, least: 0 },
-        "Names of processes that are started first and must be ready.",
-    ),
-    key("ready", READY, "When it counts as ready; by default as soon as it runs."),
-]);
+/// A program and its arguments.
+pub(super) const COMMAND: Schema = Schema::List { of: &Schema::Text, least: 1 };
 
-static RESTART: Schema = Schema::Table(&[
-    SchemaKey {
-        name: "policy",
-        schema: Schema::Choice(POLICIES),
-        required: true,
-        words: "`never`, `on-failure` (an exit code other than 0, or a signal) or `always`.",
-    },
-    key(
-        "limit",
-        Schema::Whole { least: 1, most: MOST_RESTARTS as i64 },
-        "How often in a row at the most; 5 by default. A life of ten seconds or more ends the row.",
-    ),
-    key(
-        "delay_seconds",
-        Schema::Seconds,
-        "The time before the first restart; 1 by default. Each further one waits twice as long.",
-    ),
-    key("longest_delay_seconds", Schema::Seconds, "The longest of these times; 60 by default."),
-]);
-
-const READY: Schema = Schema::Table(&[
-    key("pattern", Schema::Text, "A regular expression: ready when a line of its output matches."),
-    key(
-        "port",
-        Schema::Whole { least: 1, most: 65_535 },
-        "Ready when it, or something it started, listens on this TCP port.",
-    ),
-    key("exits", Schema::Flag, "`true`: ready when it ended with exit code 0."),
-    key(
-        "timeout_seconds",
-        Schema::Seconds,
-        "How long that may take before those that need it are given up; 60 by default.",
-    ),
-]);
-
-static AGENT: Schema = Schema::Table(&[
-    key("like", Schema::Text, "The preset that this one begins as."),
-    key("title", Schema::Text, "What people call it."),
-    key("program", Schema::Text, "The program, looked for on PATH where it is no path."),
-    key("args", Schema::List { of: &Schema::Text, least: 0 }, "Arguments: a model, a mode."),
-    key("env", Schema::Strings, "Environment variables."),
-    key("inject", INJECT, "How patterm's tools and the agent's identity are given to it."),
-    key("approved", APPROVED, "How patterm's own tools are named where the CLI need not ask."),
-    key(
-        "tool_name",
-        Schema::Text,
-        "What its model calls a tool of patterm's; `{{tool}}` is its name.",
-    ),
-    key("prompt", PROMPT, "How the first prompt is given as an argument."),
-    key("resume", RESUME, "How a conversation is taken up again."),
-    key("input", INPUT, "How turns are put in."),
-    key("composer", COMPOSER, "How to read what stands in its prompt box."),
-    key("rules", RULES, "What its screen and title say of its state."),
-    key("hooks", HOOKS, "What its hooks say of its state."),
-]);
+/// A limit; the upper bound only keeps sums of limits from overflowing.
+pub(super) const COUNT: Schema = Schema::Whole { least: 0, most: 1 << 40 };
 
 impl Schema {
-    /// What is taken, in words.
+    /// The keys of a table with fixed keys.
+    pub(super) fn keys(&self) -> Vec<&'static SchemaKey> {
+        match self {
+            Self::Table(keys) => keys.iter().collect(),
+            Self::Groups(groups) => groups.iter().copied().flatten().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The schema itself, or the one of two alternatives that has the type of a value.
+    pub(super) fn fitting(&self, value: &toml::Value) -> &Self {
+        match self {
+            Self::Either(one, other) => {
+                if one.is_for(value) {
+                    one
+                } else {
+                    other
+                }
+            }
+            schema => schema,
+        }
+    }
+
+    /// The accepted values, for error messages.
     pub(super) fn words(&self) -> String {
         match self {
             Self::Text => "a string".into(),
@@ -174,19 +107,20 @@ impl Schema {
             Self::Choice(choices) => {
                 let choices: Vec<_> =
                     choices.iter().map(|choice| format!("\"{choice}\"")).collect();
-                choices.join(", ")
+                format!("one of {}", choices.join(", "))
             }
-            Self::List { of: Self::Text, .. } => "an array of strings".into(),
+            Self::List { of: Self::Text, least: 0 } => "an array of strings".into(),
+            Self::List { of: Self::Text, .. } => "a non-empty array of strings".into(),
             Self::List { .. } => "an array".into(),
             Self::Strings => "a table of strings".into(),
-            Self::Named(_) | Self::Table(_) | Self::Counts(_) => "a table".into(),
+            Self::Named(_) | Self::Table(_) | Self::Groups(_) | Self::Counts(_) => "a table".into(),
             Self::Either(one, other) => format!("{} or {}", one.words(), other.words()),
             Self::Pattern => "a regular expression, as a string".into(),
             Self::Off => "false".into(),
         }
     }
 
-    /// Whether a value is at least of the right type.
+    /// Whether a value has the right type; its range or content is not checked.
     pub(super) fn is_for(&self, value: &toml::Value) -> bool {
         match self {
             Self::Text | Self::Choice(_) | Self::Pattern => value.is_str(),
@@ -194,7 +128,9 @@ impl Schema {
             Self::Whole { .. } => value.is_integer(),
             Self::Seconds => value.is_integer() || value.is_float(),
             Self::List { .. } => value.is_array(),
-            Self::Named(_) | Self::Strings | Self::Table(_) | Self::Counts(_) => value.is_table(),
+            Self::Named(_) | Self::Strings | Self::Table(_) | Self::Groups(_) | Self::Counts(_) => {
+                value.is_table()
+            }
             Self::Either(one, other) => one.is_for(value) || other.is_for(value),
             Self::Off => value.as_bool() == Some(false),
         }

@@ -1,4 +1,4 @@
-//! Files in, definitions or mistakes out.
+//! Parsing of project files: definitions or errors.
 
 use super::*;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn refused(text: &str, expected: &str) {
 }
 
 #[test]
-fn everything_that_a_file_may_say() {
+fn a_file_with_every_table() {
     let file = ProjectFile::parse(
         r#"
         [processes.db]
@@ -72,103 +72,112 @@ fn everything_that_a_file_may_say() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place_and_what_was_meant() {
+fn errors_have_a_position_and_a_hint() {
     let refused_in = |line: &str, expected: &str| {
         refused(&format!("[processes.web]\ncommand = \"x\"\n{line}\n"), expected);
     };
     refused("[processes.web\n", "1:15: unclosed table, expected `]`");
     refused(
         "[proceses.web]\ncommand = \"x\"\n",
-        "1:2: there is no `proceses` here; did you mean `processes`?",
+        "1:2: unknown key `proceses`; did you mean `processes`?",
     );
     refused(
         "port = 1\n",
-        "1:1: there is no `port` here; there are processes, agents, servers, bots, http, limits",
+        "1:1: unknown key `port`; the keys are processes, groups, agents, servers, bots, http, limits, \
+         remember_environment, update_environment",
     );
     refused(
         "[processes.web]\n",
-        "1:12: `processes.web` has no `command`; it takes a string or an array of strings",
+        "1:12: `processes.web` has no `command`; it must be a string or a non-empty array of strings",
     );
     refused(
         "[processes.web]\ncomand = \"x\"\ncommand = \"y\"",
-        "2:1: there is no `comand` in `processes.web`; did you mean `command`?",
+        "2:1: unknown key `comand` in `processes.web`; did you mean `command`?",
     );
     refused(
         "[processes.web]\ncommand = 1",
-        "2:11: `processes.web.command` takes a string or an array of strings, not 1",
+        "2:11: `processes.web.command` must be a string or a non-empty array of strings, not 1",
     );
     refused(
         "[processes.web]\ncommand = []",
-        "2:11: `processes.web.command` takes an array of strings, not an empty array",
+        "2:11: `processes.web.command` must be a non-empty array of strings, not an empty array",
     );
     refused(
         "[processes.web]\ncommand = [\"a\", 2]",
-        "2:17: `processes.web.command[1]` takes a string, not 2; write \"2\", in quotes",
+        "2:17: `processes.web.command[1]` must be a string, not 2; put it in quotes: \"2\"",
     );
-    refused("[processes.web]\ncommand = \" \"", "2:11: the command names no program");
-    refused("[processes.web]\ncommand = \"a\\u0000\"", "2:11: a command cannot hold a NUL");
+    refused("[processes.web]\ncommand = \" \"", "2:11: the command does not name a program");
+    refused(
+        "[processes.web]\ncommand = \"a\\u0000\"",
+        "2:11: a command cannot contain NUL characters",
+    );
     refused(
         "[processes.\"a b\"]\ncommand = \"x\"",
-        "1:12: `a b` is no name: it takes 1 to 64 letters, digits, dots, dashes and underscores",
+        "1:12: `a b` is not a valid name: use 1 to 64 letters, digits, dots, dashes and underscores",
     );
-    refused("processes = 1", "1:13: `processes` takes a table, not 1");
+    refused(
+        "[processes.p7]\ncommand = \"x\"",
+        "1:12: `p7` looks like a process's id; give the process another name",
+    );
+    refused("processes = 1", "1:13: `processes` must be a table, not 1");
     refused_in(
         "environment = { PORT = 3000 }",
-        "3:24: `processes.web.environment.PORT` takes a string, not 3000; write \"3000\", in quotes",
+        "3:24: `processes.web.environment.PORT` must be a string, not 3000; put it in quotes: \"3000\"",
     );
     refused_in(
         "environment = { \"A=B\" = \"x\" }",
-        "3:25: `A=B` is no environment variable: no `=` and no NUL is taken",
+        "3:25: `A=B` is not a valid environment variable: `=` in its name and NUL are not allowed",
     );
     refused_in(
         "autostart = \"yes\"",
-        "3:13: `processes.web.autostart` takes true or false, not \"yes\"",
+        "3:13: `processes.web.autostart` must be true or false, not \"yes\"",
     );
     refused_in(
         "restart = \"on-failur\"",
-        "3:11: `processes.web.restart` takes \"never\", \"on-failure\", \"always\", not \"on-failur\"; did you mean \"on-failure\"?",
+        "3:11: `processes.web.restart` must be one of \"never\", \"on-unhealthy\", \"on-failure\", \"always\", not \"on-failur\"; did you mean \"on-failure\"?",
     );
     refused_in(
         "restart = { limit = 3 }",
-        "3:1: `processes.web.restart` has no `policy`; it takes \"never\", \"on-failure\", \"always\"",
+        "3:1: `processes.web.restart` has no `policy`; it must be one of \"never\", \"on-unhealthy\", \"on-failure\", \"always\"",
     );
     refused_in(
         "restart = { policy = \"always\", limit = 0 }",
-        "3:40: `processes.web.restart.limit` takes a whole number from 1 to 1000, not 0",
+        "3:40: `processes.web.restart.limit` must be a whole number from 1 to 1000, not 0",
     );
     refused_in(
         "restart = { policy = \"always\", delay_seconds = -1 }",
-        "3:48: `processes.web.restart.delay_seconds` takes a number of seconds from 0 to 3600, not -1",
+        "3:48: `processes.web.restart.delay_seconds` must be a number of seconds from 0 to 3600, not -1",
     );
     refused_in(
         "restart = { policy = \"always\", delay_seconds = 9, longest_delay_seconds = 1 }",
-        "3:75: the longest delay is shorter than the first",
+        "3:75: the longest delay is shorter than the first one",
     );
     refused_in(
         "watch = \"src\"",
-        "3:9: `processes.web.watch` takes an array of strings, not \"src\"",
+        "3:9: `processes.web.watch` must be an array of strings, not \"src\"",
     );
     refused_in(
         "watch = [\"a\", \"../b/*\"]",
-        "3:15: `../b/*` is not relative to the project, without `..`",
+        "3:15: `../b/*` must be relative to the project and must not contain `..`",
     );
     refused_in(
         "watch = [\"[\"]",
-        "3:10: `[` is no pattern of files: unclosed character class; missing ']'",
+        "3:10: `[` is not a valid glob pattern: unclosed character class; missing ']'",
     );
     refused_in("depends_on = [\"wbe\"]", "3:15: there is no process `wbe`");
     refused_in("depends_on = [\"web\"]", "3:15: `web` cannot depend on itself");
     refused_in(
         "ready = {}",
-        "3:9: `processes.web.ready` takes one of `pattern`, `port` and `exits = true`",
+        "3:9: `processes.web.ready` must have exactly one of `http`, `command`, `port`, `pattern`, \
+         `exits = true` and `delay_seconds`",
     );
     refused_in(
         "ready = { port = 70000 }",
-        "3:18: `processes.web.ready.port` takes a whole number from 1 to 65535, not 70000",
+        "3:18: `processes.web.ready.port` must be a whole number from 1 to 65535, not 70000",
     );
     refused_in(
         "ready = { portt = 1 }",
-        "3:11: there is no `portt` in `processes.web.ready`; did you mean `port`?",
+        "3:11: unknown key `portt` in `processes.web.ready`; did you mean `port`?",
     );
     refused_in(
         "ready = { pattern = \"a(\" }",
@@ -180,21 +189,21 @@ fn what_is_wrong_is_said_with_its_place_and_what_was_meant() {
     );
     refused(
         "[limits]\nproceses = 1",
-        "2:1: there is no `proceses` in `limits`; did you mean `processes`?",
+        "2:1: unknown key `proceses` in `limits`; did you mean `processes`?",
     );
     refused(
         "[limits]\nprocesses = 0",
-        &format!("2:13: `limits.processes` takes a whole number from 1 to {}, not 0", i64::MAX),
+        &format!("2:13: `limits.processes` must be a whole number from 1 to {}, not 0", i64::MAX),
     );
     refused(
         "[agents.x]\nprogramm = \"x\"",
-        "2:1: there is no `programm` in `agents.x`; did you mean `program`?",
+        "2:1: unknown key `programm` in `agents.x`; did you mean `program`?",
     );
-    refused("[servers]\nx = 1", "2:5: `servers.x` takes a table, not 1");
+    refused("[servers]\nx = 1", "2:5: `servers.x` must be a table, not 1");
 }
 
 #[test]
-fn several_mistakes_come_in_the_order_of_their_lines() {
+fn several_errors_are_sorted_by_position() {
     let found = faults("[processes.web]\ncommand = 1\nautostart = 2\n[procesess]\n");
     let places: Vec<_> = found.iter().map(|fault| &fault[..4]).collect();
     assert_eq!(places, ["2:11", "3:13", "4:2:"]);
@@ -206,40 +215,61 @@ fn servers_run_in_one_place_each() {
         let faults = ProjectFile::parse(text).unwrap_err();
         assert!(faults[0].to_string().starts_with(expected), "{text}\n{faults:?}");
     };
-    begins("[servers.x]\ncommand=['a']\nurl='https://x'", "2:9: `command` goes with");
-    begins("[servers.x]\nimage='a'\ncontainer='b'", "1:10: `servers.x` runs in one place");
-    begins("[servers.bots]\nurl='https://x'", "1:10: a server cannot be called `bots`");
-    begins("[servers.x]\nshare='all'", "1:10: `servers.x` names no program; it takes `command`");
-    begins("[servers.x]\ncommand=['a']\nnetwork=true", "3:9: `network` goes with `image`");
-    begins("[servers.x]\nvia=['ssh','{target}']\ncommand=['a']", "2:5: `via` names `{target}`");
-    begins("[servers.x]\nurl='ftp://x'", "2:5: it takes an address that begins");
-    begins("[servers.x]\nimage='a'\nmounts=['x']", "3:9: `x` is no mount");
+    begins("[servers.x]\ncommand=['a']\nurl='https://x'", "2:9: `command` can be combined with");
+    begins(
+        "[servers.x]\nimage='a'\ncontainer='b'",
+        "1:10: `servers.x` can run in one place only; keep one of container, image",
+    );
+    begins("[servers.bots]\nurl='https://x'", "1:10: `bots` is reserved");
+    begins(
+        "[servers.x]\nshare='all'",
+        "1:10: `servers.x` does not name a program; set `command`, `image` or `url`",
+    );
+    begins(
+        "[servers.x]\ncommand=['a']\nnetwork=true",
+        "3:9: `network` can be combined with `image`, but not with `command`",
+    );
+    begins(
+        "[servers.x]\nvia=['ssh','{target}']\ncommand=['a']",
+        "2:5: `via` contains `{target}`, but `target` is not set",
+    );
+    begins("[servers.x]\nurl='ftp://x'", "2:5: a URL must begin with");
+    begins("[servers.x]\nimage='a'\nmounts=['x']", "3:9: `x` is not a mount");
     begins("[bots]\nengine='docker'", "1:2: `bots` has no `command`");
-    begins("[http]\nlisten='80'", "2:8: `80` is no address and port");
-    begins("[http]\nlisten='0.0.0.0:80'", "2:8: 0.0.0.0:80 can be reached from other machines");
+    begins("[http]\nlisten='80'", "2:8: `80` is not an address with a port");
+    begins("[http]\nlisten='0.0.0.0:80'", "2:8: other machines can reach 0.0.0.0:80");
+    let text = "[servers.x]\nimage='a'\nmounts=['./d:/d:rw','e:/e']\nengine='podman'";
+    let file = ProjectFile::parse(text).unwrap();
+    let Location::Image(image) = &file.servers["x"].location else { panic!("{file:?}") };
+    assert_eq!(image.engine.name, EngineName::Podman);
+    assert!(image.mounts[0].writable && !image.mounts[1].writable);
+    // Empty values are the same as missing keys.
+    let empty = "[servers.x]\ncommand=['a']\nmounts=[]\nheaders={}";
+    assert!(ProjectFile::parse(empty).is_ok());
     let text = "[servers.x]\nvia=['ssh','{target}','--']\ntarget='a b'\ncommand=['c d']";
     let file = ProjectFile::parse(text).unwrap();
-    let Location::Here { command, .. } = &file.servers["x"].place else { panic!("{file:?}") };
-    assert_eq!(command, &["ssh", "a b", "--", "c d"]);
+    let Location::Local(local) = &file.servers["x"].location else { panic!("{file:?}") };
+    assert_eq!(local.command, ["ssh", "a b", "--", "c d"]);
 }
 
 #[test]
-fn those_that_wait_for_each_other_are_named() {
+fn a_dependency_cycle_is_named() {
     let text = "[processes.a]\ncommand='x'\ndepends_on=['b']\n[processes.b]\ncommand='x'\ndepends_on=['c']\n\
         [processes.c]\ncommand='x'\ndepends_on=['a']\n";
-    refused(text, "3:12: these wait for each other: a → b → c → a");
+    refused(text, "3:12: these processes depend on each other: a → b → c → a");
 }
 
 #[test]
-fn a_mistake_cannot_play_with_the_terminal_of_who_reads_it() {
+fn errors_contain_no_control_characters() {
     refused(
         "\"a\\u001b[31m\" = 1",
-        "1:1: there is no `a\\u{1b}[31m` here; there are processes, agents, servers, bots, http, limits",
+        "1:1: unknown key `a\\u{1b}[31m`; the keys are processes, groups, agents, servers, bots, http, limits, \
+         remember_environment, update_environment",
     );
 }
 
 #[test]
-fn every_key_of_the_shape_is_read_and_described_for_editors() {
+fn the_json_schema_has_every_key() {
     let schema = schema();
     let process = &schema["properties"]["processes"]["additionalProperties"];
     let keys: Vec<_> = process["properties"].as_object().unwrap().keys().collect();
@@ -250,9 +280,12 @@ fn every_key_of_the_shape_is_read_and_described_for_editors() {
             "command",
             "depends_on",
             "directory",
+            "env_file",
             "environment",
+            "healthy",
             "ready",
             "restart",
+            "stop",
             "watch"
         ]
     );

@@ -80,6 +80,16 @@ impl MouseEvent {
         self.code & 4 != 0
     }
 
+    /// The alt key was held.
+    pub fn alt(&self) -> bool {
+        self.code & 8 != 0
+    }
+
+    /// The control key was held.
+    pub fn ctrl(&self) -> bool {
+        self.code & 16 != 0
+    }
+
     /// It was moved.
     pub fn moved(&self) -> bool {
         self.code & 32 != 0
@@ -105,6 +115,12 @@ impl MouseEvent {
 pub enum TerminalReply {
     /// The kitty keyboard's flags: the terminal supports it.
     KittyKeyboard(u8),
+    /// What kind of terminal it is (DA1): every terminal answers this.
+    Attributes,
+    /// The state of a private mode (DECRPM): its number, and 0 if it is unknown, 1 set, 2 reset.
+    Mode(u16, u16),
+    /// A string (DCS), such as a setting or a capability.
+    String(Vec<u8>),
     /// Anything else.
     Other,
 }

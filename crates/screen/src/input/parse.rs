@@ -44,6 +44,11 @@ impl InputParser {
         !self.rest().is_empty() && !self.pasting
     }
 
+    /// Whether the incomplete event is a string, which only a terminal sends.
+    pub fn is_in_string(&self) -> bool {
+        !self.pasting && self.rest().starts_with(b"\x1bP")
+    }
+
     /// Whether a paste has begun and not ended.
     pub fn is_pasting(&self) -> bool {
         self.pasting
@@ -223,6 +228,13 @@ fn event(raw: Vec<u8>) -> InputEvent {
             let flags = std::str::from_utf8(flags).ok().and_then(|flags| flags.parse().ok());
             InputEvent::Reply(flags.map_or(TerminalReply::Other, TerminalReply::KittyKeyboard))
         }
+        [0x1b, b'[', b'?', .., b'c'] => InputEvent::Reply(TerminalReply::Attributes),
+        [0x1b, b'[', b'?', mode @ .., b'$', b'y'] => {
+            InputEvent::Reply(mode_reply(mode).unwrap_or(TerminalReply::Other))
+        }
+        [0x1b, b'P', text @ .., 0x1b, b'\\'] | [0x1b, b'P', text @ .., 0x07] => {
+            InputEvent::Reply(TerminalReply::String(text.to_vec()))
+        }
         [0x1b, b'[', rest @ .., last] if is_reply(rest, *last) => {
             InputEvent::Reply(TerminalReply::Other)
         }
@@ -242,6 +254,12 @@ fn is_reply(parameters: &[u8], last: u8) -> bool {
         b'M' => parameters.first().is_some_and(u8::is_ascii_digit),
         _ => matches!(parameters.first(), Some(b'?' | b'>' | b'<' | b'=')),
     }
+}
+
+/// The number and the state in a report about a mode.
+fn mode_reply(parameters: &[u8]) -> Option<TerminalReply> {
+    let (mode, state) = std::str::from_utf8(parameters).ok()?.split_once(';')?;
+    Some(TerminalReply::Mode(mode.parse().ok()?, state.parse().ok()?))
 }
 
 fn mouse(parameters: &[u8], released: bool) -> Option<MouseEvent> {

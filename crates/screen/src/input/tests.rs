@@ -62,25 +62,23 @@ fn a_released_key() {
 
 #[test]
 fn replies_are_never_keys() {
-    for answer in [
-        &b"\x1b[?62;22c"[..],
-        b"\x1b[>1;10;0c",
-        b"\x1b]11;rgb:0000/0000/0000\x1b\\",
-        b"\x1b]10;rgb:ff/ff/ff\x07",
-        b"\x1bP>|tmux 3.5\x1b\\",
-        b"\x1b[?2026;2$y",
-        b"\x1b[24;80R",
-        b"\x1b[?997;1n",
-        b"\x1b[8;24;80t",
+    let string = |text: &[u8]| TerminalReply::String(text.to_vec());
+    for (answer, expected) in [
+        (&b"\x1b[?62;22c"[..], TerminalReply::Attributes),
+        (b"\x1b[>1;10;0c", TerminalReply::Other),
+        (b"\x1b]11;rgb:0000/0000/0000\x1b\\", TerminalReply::Other),
+        (b"\x1b]10;rgb:ff/ff/ff\x07", TerminalReply::Other),
+        (b"\x1bP>|tmux 3.5\x1b\\", string(b">|tmux 3.5")),
+        (b"\x1bP1$r0;48:2::1:2:3m\x1b\\", string(b"1$r0;48:2::1:2:3m")),
+        (b"\x1b[?2026;2$y", TerminalReply::Mode(2026, 2)),
+        (b"\x1b[?2026$y", TerminalReply::Other),
+        (b"\x1b[24;80R", TerminalReply::Other),
+        (b"\x1b[?997;1n", TerminalReply::Other),
+        (b"\x1b[8;24;80t", TerminalReply::Other),
     ] {
         for step in [1, 3, answer.len()] {
             let seen = events(answer, step);
-            assert_eq!(
-                seen,
-                [InputEvent::Reply(TerminalReply::Other)],
-                "{}",
-                answer.escape_ascii()
-            );
+            assert_eq!(seen, [InputEvent::Reply(expected.clone())], "{}", answer.escape_ascii());
         }
     }
     assert_eq!(events(b"\x1b[?5u", 1), [InputEvent::Reply(TerminalReply::KittyKeyboard(5))]);

@@ -1,21 +1,25 @@
 //! Performs the effects of the core.
 
+use std::time::Instant;
+
 use patterm_wire::follow::SelectionAnswer;
 use patterm_wire::view::FromView;
 
 use super::{Echo, Tui};
 use crate::connection::{CallConnection, ConnectionLost, PaneConnection};
 use crate::layout::PaneId;
+use crate::log_connection::LogConnection;
 use crate::outer::{self, OuterModes};
 use crate::update::{CallPurpose, Effect, Event, local_error};
 
-/// Bytes that may wait while there is no server: more than anybody types in that time.
+/// Bytes for one pane that may wait while there is no server, or it does not answer: more than anybody types in that
+/// time.
 const UNSENT_BYTES: usize = 64 << 10;
 
 /// What was typed into a pane that has no connection.
 #[derive(Debug, Default)]
 pub(super) struct UnsentInput {
-    /// The process of the pane.
+    /// The process of the pane; empty if the pane waited for one to be started.
     process: String,
     bytes: Vec<u8>,
 }
@@ -23,17 +27,19 @@ pub(super) struct UnsentInput {
 impl Tui {
     pub(super) fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Attach { pane, process, size, attends } => {
+            Effect::Attach { pane, process, size } => {
                 self.panes.remove(&pane);
                 let stream = self.server.connect().ok().flatten();
                 let sizes = self.model.settings.sizes;
-                let begin =
-                    |stream| PaneConnection::begin(stream, &process, size, sizes, attends).ok();
+                let begin = |stream| PaneConnection::begin(stream, &process, size, sizes).ok();
                 if let Some(link) = stream.and_then(begin) {
                     self.panes.insert(pane, link);
                     // What was typed for another process is dropped.
                     let unsent = self.unsent.remove(&pane);
-                    let unsent = unsent.filter(|unsent| unsent.process == process);
+                    let is_for_it = |unsent: &UnsentInput| {
+                        unsent.process.is_empty() || unsent.process == process
+                    };
+                    let unsent = unsent.filter(is_for_it);
                     self.send(pane, unsent.map(|unsent| unsent.bytes).unwrap_or_default());
                 }
             }
@@ -43,11 +49,20 @@ impl Tui {
             }
             Effect::Send(pane, bytes) => {
                 if pane == self.model.focus && self.echo == Echo::None {
-                    self.echo = Echo::Awaited;
+                    (self.echo, self.sent) = (Echo::Awaited, Instant::now());
                 }
                 self.send(pane, bytes);
             }
-            Effect::Size(pane, size) => self.write_pane(pane, |pane| pane.resize(size)),
+            Effect::Size(pane, size) => drop(self.write_pane(pane, |pane| pane.resize(size))),
+            Effect::OpenLogs(request) => {
+                let stream = self.server.connect().ok().flatten();
+                let begin = |stream| LogConnection::begin(stream, &request).ok();
+                self.logs = stream.and_then(begin);
+                if self.logs.is_none() {
+                    self.handle(Event::LogsLost);
+                }
+            }
+            Effect::CloseLogs => self.logs = None,
             Effect::Call { method, params, purpose } => self.call(method, &params, purpose),
             Effect::AnswerSelection { number, shown } => {
                 let answer = SelectionAnswer { number, shown };
@@ -56,7 +71,18 @@ impl Tui {
                     self.lose();
                 }
             }
+            Effect::CallAt { project, method, params, purpose } => {
+                self.call_at(&project, method, &params, purpose);
+            }
+            Effect::OpenOverview => self.open_overview(),
+            Effect::CloseOverview => self.close_overview(),
+            Effect::Switch { key, process } => self.switch(&key, process),
             Effect::Copy(text) => self.terminal.push(&outer::copy(&text)),
+            Effect::OpenLink(link) => {
+                if !self.server.open_link(&link) {
+                    self.handle(Event::LinkNotOpened(link));
+                }
+            }
             Effect::Ring => self.terminal.push(b"\x07"),
             Effect::Notify(text) => self.terminal.push(&self.terminal_info.notify(&text)),
             Effect::Edit(pad) => self.edit(&pad),
@@ -64,11 +90,15 @@ impl Tui {
         }
     }
 
-    /// Types into a pane. What is typed while there is no server is sent later.
+    /// Types into a pane. What is typed while there is no server, or it does not answer, is sent later.
     fn send(&mut self, id: PaneId, bytes: Vec<u8>) {
-        if self.panes.contains_key(&id) {
-            if !bytes.is_empty() {
-                self.write_pane(id, |pane| pane.send(&FromView::Input(bytes)));
+        if bytes.is_empty() {
+            return;
+        }
+        if self.panes.contains_key(&id) && self.model.hung.is_none() {
+            let count = bytes.len();
+            if !self.write_pane(id, |pane| pane.send(&FromView::Input(bytes))) {
+                self.handle(Event::NotSent(count));
             }
             return;
         }
@@ -77,30 +107,41 @@ impl Tui {
         if unsent.process != *process {
             *unsent = UnsentInput { process: process.clone(), bytes: Vec::new() };
         }
-        if unsent.bytes.len() + bytes.len() <= UNSENT_BYTES {
-            unsent.bytes.extend(bytes);
+        match unsent.bytes.len() + bytes.len() <= UNSENT_BYTES {
+            true => unsent.bytes.extend(bytes),
+            false => self.handle(Event::NotSent(bytes.len())),
         }
     }
 
+    /// Sends what was typed while the server did not answer.
+    pub(super) fn send_kept_input(&mut self) {
+        let panes: Vec<PaneId> = self.panes.keys().copied().collect();
+        for pane in panes {
+            let unsent = self.unsent.remove(&pane);
+            self.send(pane, unsent.map(|unsent| unsent.bytes).unwrap_or_default());
+        }
+    }
+
+    /// Writes to a pane's connection; false if it has none, or it is broken.
     fn write_pane(
         &mut self,
         id: PaneId,
         write: impl FnOnce(&mut PaneConnection) -> Result<(), ConnectionLost>,
-    ) {
-        let Some(pane) = self.panes.get_mut(&id) else { return };
-        if write(pane).is_err() {
+    ) -> bool {
+        let Some(pane) = self.panes.get_mut(&id) else { return false };
+        self.watch.sent(Instant::now());
+        let is_written = write(pane).is_ok();
+        if !is_written {
             self.panes.remove(&id);
         }
+        is_written
     }
 
     fn call(&mut self, method: &str, params: &serde_json::Value, purpose: CallPurpose) {
-        if self.calls.is_none() {
-            let stream = self.server.connect().ok().flatten();
-            let greeting = self.server.greeting();
-            self.calls = stream.and_then(|stream| CallConnection::begin(stream, &greeting).ok());
-        }
+        self.open_calls();
         match &mut self.calls {
             Some(calls) => {
+                self.watch.sent(Instant::now());
                 if calls.call(method, params, purpose).is_err() {
                     self.drop_calls();
                 }
@@ -110,6 +151,16 @@ impl Tui {
                 self.handle(Event::Answer(purpose, Err(local_error(error))));
             }
         }
+    }
+
+    /// Opens the connection for calls, if it is not open, and passes the user's environment.
+    pub(super) fn open_calls(&mut self) {
+        if self.calls.is_some() {
+            return;
+        }
+        let Some(stream) = self.server.connect().ok().flatten() else { return };
+        let (greeting, environment) = (self.server.greeting(), self.server.environment());
+        self.calls = CallConnection::begin(stream, &greeting, Some(&environment)).ok();
     }
 
     fn edit(&mut self, pad: &str) {

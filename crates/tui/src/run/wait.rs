@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::input::ESCAPE;
+use super::overview::OverviewLinks;
 use super::{Error, Tui};
 use crate::layout::PaneId;
 use crate::model::{ListKind, Mode};
+use crate::update::is_dashboard_open;
+use crate::view::LEADER_MS;
 
 /// How often a visible countdown is drawn.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
@@ -20,9 +22,16 @@ pub(super) enum Source {
     Resized,
     Ending,
     Settings,
+    Layout,
     Follow,
     CallConnection,
+    Logs,
     Pane(PaneId),
+    /// A server registered or ended.
+    Registry,
+    /// A project of the overview, by its number there, and the calls to its server.
+    Project(usize),
+    ProjectCalls(usize),
 }
 
 impl Tui {
@@ -41,6 +50,10 @@ impl Tui {
             sources.push(Source::Settings);
             watched.push(PollFd::from_borrowed_fd(file, PollFlags::IN));
         }
+        if let Some(file) = self.shared.as_ref().and_then(|layout| layout.watched()) {
+            sources.push(Source::Layout);
+            watched.push(PollFd::from_borrowed_fd(file, PollFlags::IN));
+        }
         if let Some(follow) = &self.follow {
             sources.push(Source::Follow);
             watched.push(PollFd::from_borrowed_fd(follow.file(), write(follow.wants_to_write())));
@@ -49,9 +62,23 @@ impl Tui {
             sources.push(Source::CallConnection);
             watched.push(PollFd::from_borrowed_fd(calls.file(), write(calls.wants_to_write())));
         }
+        if let Some(logs) = &self.logs {
+            sources.push(Source::Logs);
+            watched.push(PollFd::from_borrowed_fd(logs.file(), write(logs.wants_to_write())));
+        }
         for (id, pane) in &self.panes {
             sources.push(Source::Pane(*id));
             watched.push(PollFd::from_borrowed_fd(pane.file(), write(pane.wants_to_write())));
+        }
+        if let Some(overview) = &self.overview {
+            if let Some(registry) = overview.watch() {
+                sources.push(Source::Registry);
+                watched.push(PollFd::new(registry, PollFlags::IN));
+            }
+            for (source, file, wants) in overview.sources() {
+                sources.push(source);
+                watched.push(PollFd::from_borrowed_fd(file, write(wants)));
+            }
         }
         let timeout = self.next_deadline().map(|deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -73,10 +100,23 @@ impl Tui {
     /// The next deadline; `None` while nothing happens.
     fn next_deadline(&self) -> Option<Instant> {
         let draw = self.dirty.filter(|_| !self.terminal.is_behind()).map(|_| self.draw_at());
-        let escape = self.parser.has_pending().then(|| self.typed + ESCAPE);
+        let escape = self.escape_due();
         let retry = self.reconnect.as_ref().map(|reconnect| reconnect.next);
         let second = self.counts_down().then(|| self.drawn + SECOND);
-        [draw, escape, retry, second].into_iter().flatten().min()
+        let leader = self.leader_due();
+        let hung = self.overview.as_ref().and_then(OverviewLinks::next_due);
+        let usage = self.usage_at.filter(|_| is_dashboard_open(&self.model));
+        [draw, escape, retry, second, leader, hung, usage, self.watch.next(), self.save_at]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// When the keys after the leader will be shown.
+    pub(super) fn leader_due(&self) -> Option<Instant> {
+        let (now, due) = (self.model.now, self.model.leader_at.saturating_add(LEADER_MS));
+        let waits = self.model.mode == Mode::Leader && now < due;
+        waits.then(|| self.typed + Duration::from_millis(LEADER_MS))
     }
 
     /// Whether a countdown is visible.

@@ -1,4 +1,4 @@
-//! The settings file, watched with inotify.
+//! A small file that is read again when it changes, watched with inotify.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
-/// A longer file is not a settings file.
+/// A longer file is neither settings nor a layout.
 const FILE_BYTES: u64 = 256 << 10;
 
 /// Symbolic links that are followed.
@@ -14,14 +14,14 @@ const LINKS: usize = 8;
 
 /// The file and its watch.
 #[derive(Debug)]
-pub(crate) struct SettingsFile {
+pub(crate) struct WatchedFile {
     path: PathBuf,
     watch: Option<OwnedFd>,
     /// The last content.
     last: Option<Result<String, String>>,
 }
 
-impl SettingsFile {
+impl WatchedFile {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, watch: None, last: None }
     }
@@ -51,7 +51,7 @@ fn read(path: &Path) -> Result<String, String> {
         Err(error) => return Err(format!("cannot read {shown}: {error}")),
     };
     if !about.is_file() || about.len() > FILE_BYTES {
-        return Err(format!("{shown} is not a settings file: it is too large, or not a file"));
+        return Err(format!("{shown} is too large, or not a file"));
     }
     let bytes = std::fs::read(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
     String::from_utf8(bytes).map_err(|_| format!("{shown} is not UTF-8 text"))
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     /// Waits until something has changed where the file is.
-    fn wait(file: &SettingsFile) {
+    fn wait(file: &WatchedFile) {
         let mut watched = [PollFd::from_borrowed_fd(file.watched().unwrap(), PollFlags::IN)];
         poll(&mut watched, None).unwrap();
     }
@@ -107,7 +107,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("config/patterm");
         let path = folder.join("tui.toml");
-        let mut file = SettingsFile::new(path.clone());
+        let mut file = WatchedFile::new(path.clone());
         assert_eq!(file.poll(), Some(Ok(String::new())), "a missing file is empty");
         std::fs::create_dir_all(&folder).unwrap();
         wait(&file);

@@ -31,14 +31,9 @@ pub(super) fn default_keys(entry: &ActionInfo, leader: Key) -> Vec<Key> {
     entry.keys.iter().filter_map(|key| key.parse().ok()).collect()
 }
 
-/// What each key of an action does: the second key of `go-to` goes to the second process.
+/// What each key of an action does.
 pub(super) fn of(entry: &ActionInfo, keys: &[Key]) -> Vec<(Key, Action)> {
-    let number = |at: usize| u8::try_from(at + 1).unwrap_or(u8::MAX);
-    let action = |at: usize| match entry.action {
-        Action::Go(_) => Action::Go(number(at)),
-        action => action,
-    };
-    keys.iter().enumerate().map(|(at, key)| (*key, action(at))).collect()
+    keys.iter().enumerate().map(|(at, key)| (*key, entry.action.nth(at))).collect()
 }
 
 /// The normal form of a key, for comparisons: terminals report shifted characters in two ways.
@@ -76,6 +71,11 @@ impl Keymap {
         find(&self.direct, plain(*key))
     }
 
+    /// Whether the leader is also tmux's default.
+    pub(crate) fn has_tmux_leader(&self) -> bool {
+        self.leader == Self::default().leader
+    }
+
     /// The leader's name.
     pub(crate) fn leader_name(&self) -> String {
         name(self.leader)
@@ -89,18 +89,18 @@ impl Keymap {
     /// The key of an action after the leader, if it has one.
     pub(crate) fn shown(&self, entry: &ActionInfo) -> Option<String> {
         let keys: Vec<Key> = self.keys_of(entry, &self.after);
-        match (entry.action, keys.as_slice()) {
-            (_, []) => None,
-            (Action::Go(_), [first, .., last]) => Some(format!("{}-{}", name(*first), name(*last))),
-            (_, [first, ..]) => Some(name(*first)),
+        match keys.as_slice() {
+            [] => None,
+            all if entry.action.is_family() => Some(family_name(all)),
+            [first, ..] => Some(name(*first)),
         }
     }
 
     /// All keys of an action, for the help.
     pub(crate) fn all(&self, entry: &ActionInfo) -> String {
-        let after = match entry.action {
-            Action::Go(_) => self.shown(entry).into_iter().collect(),
-            _ => self.keys_of(entry, &self.after).into_iter().map(name).collect::<Vec<_>>(),
+        let after = match entry.action.is_family() {
+            true => self.shown(entry).into_iter().collect(),
+            false => self.keys_of(entry, &self.after).into_iter().map(name).collect::<Vec<_>>(),
         };
         let direct = self.keys_of(entry, &self.direct).into_iter();
         let direct = direct.map(|key| format!("{} (no leader)", name(key)));
@@ -119,16 +119,38 @@ impl Keymap {
     }
 
     fn keys_of(&self, entry: &ActionInfo, map: &[(Key, Action)]) -> Vec<Key> {
-        let same = |action: Action| match (entry.action, action) {
-            (Action::Go(_), Action::Go(_)) => true,
-            (one, other) => one == other,
-        };
+        let same = |action: Action| entry.action.is_same_kind(action);
         map.iter().filter(|(_, action)| same(*action)).map(|(key, _)| *key).collect()
     }
 }
 
 fn find(map: &[(Key, Action)], key: Key) -> Option<Action> {
     map.iter().find(|(known, _)| *known == key).map(|(_, action)| *action)
+}
+
+/// The keys of an action, each of which does something different, as text.
+fn family_name(keys: &[Key]) -> String {
+    const ARROWS: [KeyCode; 4] = [KeyCode::Left, KeyCode::Down, KeyCode::Up, KeyCode::Right];
+    let codes: Vec<KeyCode> = keys.iter().map(|key| key.code).collect();
+    let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return String::new() };
+    let all = || keys.iter().map(|key| name(*key));
+    let modifiers = |key: &Key| Key { code: KeyCode::Enter, ..*key };
+    let same = keys.iter().all(|key| modifiers(key) == modifiers(first));
+    if same && codes == ARROWS {
+        return name(*first).replace("left", "arrows");
+    }
+    let digit = |key: &Key| match key.code {
+        KeyCode::Char(digit) => digit.to_digit(10),
+        KeyCode::Function(number) => Some(u32::from(number)),
+        _ => None,
+    };
+    let steps = keys.windows(2).all(|two| digit(&two[0]).map(|n| n + 1) == digit(&two[1]));
+    match same && steps && digit(first).is_some() && keys.len() > 1 {
+        true => {
+            format!("{}-{}", name(*first), name(Key { code: last.code, ..Key::from(last.code) }))
+        }
+        false => all().collect::<Vec<_>>().join(" "),
+    }
 }
 
 /// A key as text.

@@ -54,7 +54,7 @@ fn find_action<'a>(
     let entry = named(name);
     if entry.is_none() {
         let names: Vec<_> = ACTIONS.iter().map(|entry| entry.name).collect();
-        let message = format!("there is no action `{name}`; there are {}", names.join(", "));
+        let message = format!("there is no action `{name}`; the actions are {}", names.join(", "));
         reader.report(&key.span(), message);
     }
     entry
@@ -94,7 +94,8 @@ fn keys_of(
     keys
 }
 
-/// The default keys of an action that the file has not assigned to others. If none is left, that is an error.
+/// The default keys of an action that the file has not assigned to others. If none is left, the palette still has
+/// the action; only the essential ones must keep a key.
 fn remaining_keys(
     reader: &mut SettingsReader<'_>,
     entry: &'static ActionInfo,
@@ -105,6 +106,7 @@ fn remaining_keys(
     let is_taken = |key: &Key| taken.iter().find(|taken| taken.key == *key);
     let left: Vec<Key> = own.iter().filter(|key| is_taken(key).is_none()).copied().collect();
     if left.is_empty()
+        && entry.action.is_essential()
         && let Some(lost) = own.first().and_then(is_taken)
     {
         let (name, by) = (name(lost.key), lost.by);

@@ -19,12 +19,53 @@ pub(crate) use theme::Theme;
 
 use reader::SettingsReader;
 
-/// Keys and colours.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Keys, colours and choices.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) keys: Keymap,
     pub(crate) theme: Theme,
     pub(crate) sizes: SizePolicy,
+    pub(crate) split: SplitPolicy,
+    pub(crate) ended_shells: EndedShells,
+    pub(crate) layout: LayoutPolicy,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            keys: Keymap::default(),
+            theme: Theme::default(),
+            sizes: SizePolicy::Last,
+            split: SplitPolicy::Ask,
+            ended_shells: EndedShells::Leave,
+            layout: LayoutPolicy::Own,
+        }
+    }
+}
+
+/// What a new pane shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SplitPolicy {
+    /// The user chooses.
+    Ask,
+    /// A new shell.
+    Shell,
+}
+
+/// Whether the terminals that show a project have the same pages and layouts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LayoutPolicy {
+    Own,
+    Shared,
+}
+
+/// Whether the pane of a shell that has ended leaves the layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EndedShells {
+    Leave,
+    /// Only if its exit code is 0.
+    LeaveIfZero,
+    Keep,
 }
 
 /// An error in the file, with its position.
@@ -51,7 +92,8 @@ impl fmt::Display for SettingsError {
 }
 
 /// The top-level keys of the file.
-const TOP: [&str; 5] = ["leader", "sizes", "keys", "direct", "theme"];
+const TOP: [&str; 8] =
+    ["leader", "sizes", "split", "ended_shells", "layout", "keys", "direct", "theme"];
 
 impl Settings {
     /// Parses a file; all its errors if there are any.
@@ -64,20 +106,39 @@ impl Settings {
         reader.reject_unknown(top, "", &TOP);
         let keys = keys::read(&mut reader, top);
         let theme = theme::read(&mut reader, top);
-        let sizes = sizes(&mut reader, top);
-        reader.done(Self { keys, theme, sizes })
+        let default = Self::default();
+        let sizes = [("last", SizePolicy::Last), ("smallest", SizePolicy::Smallest)];
+        let sizes = choice(&mut reader, top, "sizes", &sizes).unwrap_or(default.sizes);
+        let split = [("ask", SplitPolicy::Ask), ("shell", SplitPolicy::Shell)];
+        let split = choice(&mut reader, top, "split", &split).unwrap_or(default.split);
+        let ended = [
+            ("leave", EndedShells::Leave),
+            ("leave-if-0", EndedShells::LeaveIfZero),
+            ("keep", EndedShells::Keep),
+        ];
+        let ended_shells = choice(&mut reader, top, "ended_shells", &ended);
+        let ended_shells = ended_shells.unwrap_or(default.ended_shells);
+        let layout = [("own", LayoutPolicy::Own), ("shared", LayoutPolicy::Shared)];
+        let layout = choice(&mut reader, top, "layout", &layout).unwrap_or(default.layout);
+        reader.done(Self { keys, theme, sizes, split, ended_shells, layout })
     }
 }
 
-fn sizes(reader: &mut SettingsReader<'_>, top: &DeTable<'_>) -> SizePolicy {
-    const TAKES: &str = "\"smallest\" or \"last\"";
-    let Some(value) = top.get("sizes") else { return SizePolicy::default() };
-    match reader.text(value, TAKES) {
-        Some("last") => SizePolicy::Last,
-        Some("smallest") | None => SizePolicy::Smallest,
-        Some(_) => {
-            reader.report(&value.span(), format!("this must be {TAKES}"));
-            SizePolicy::Smallest
-        }
+/// One of several words; `None` if the file does not have it, or has an error there.
+fn choice<T: Copy>(
+    reader: &mut SettingsReader<'_>,
+    top: &DeTable<'_>,
+    name: &str,
+    choices: &[(&str, T)],
+) -> Option<T> {
+    let value = top.get(name)?;
+    let words: Vec<String> = choices.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+    let (last, others) = words.split_last()?;
+    let takes = format!("{} or {last}", others.join(", "));
+    let text = reader.text(value, &takes)?;
+    let found = choices.iter().find(|(word, _)| *word == text);
+    if found.is_none() {
+        reader.report(&value.span(), format!("this must be {takes}"));
     }
+    found.map(|(_, choice)| *choice)
 }

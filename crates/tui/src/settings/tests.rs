@@ -27,10 +27,7 @@ fn every_default_key_works_and_none_is_assigned_twice() {
     for entry in &ACTIONS {
         for (at, name) in entry.keys.iter().enumerate() {
             let does = keys.after_leader(&key(name)).unwrap();
-            match entry.action {
-                Action::Go(_) => assert_eq!(does, Action::Go(at as u8 + 1)),
-                action => assert_eq!(does, action, "{name}"),
-            }
+            assert_eq!(does, entry.action.nth(at), "{name}");
         }
         let twice = ACTIONS.iter().filter(|other| other.name == entry.name).count();
         assert_eq!(twice, 1, "{}", entry.name);
@@ -39,8 +36,21 @@ fn every_default_key_works_and_none_is_assigned_twice() {
     assert_eq!(keys.after_leader(&key("ctrl+b")), Some(Action::SendLeader));
     assert_eq!(keys.after_leader(&key("shift+p")), Some(Action::Ports), "in either form");
     assert_eq!(keys.after_leader(&key("ctrl+d")), Some(Action::Detach), "ctrl still pressed");
-    assert_eq!(keys.after_leader(&key("k")), None);
+    assert_eq!(keys.after_leader(&key("h")), None);
     assert_eq!(keys.press(Action::Restart), "ctrl+b R");
+}
+
+#[test]
+fn the_readme_lists_every_action_with_its_first_key() {
+    let readme = include_str!("../../../../README.md");
+    let section = readme.split("## Keys").nth(1).unwrap().split("\n## ").next().unwrap();
+    let keys = Keymap::default();
+    for entry in &ACTIONS {
+        let row = section.lines().find(|line| line.contains(&format!("`{}`", entry.name)));
+        let row = row.unwrap_or_else(|| panic!("the README has no {}", entry.name));
+        let shown = format!("`{}`", keys.shown(entry).unwrap().replace('|', "\\|"));
+        assert!(row.starts_with(&format!("| {shown}")), "{row} has no {shown}");
+    }
 }
 
 #[test]
@@ -60,7 +70,7 @@ fn keys_are_set_added_and_removed() {
     assert_eq!(keys.after_leader(&key("z")), None);
     assert_eq!(keys.after_leader(&key("X")), None);
     assert_eq!(keys.after_leader(&key("j")), Some(Action::Next));
-    assert_eq!(keys.after_leader(&key("down")), None, "a setting replaces all default keys");
+    assert_eq!(keys.after_leader(&key("f3")), None, "a setting replaces all default keys");
     assert_eq!(keys.after_leader(&key("f2")), Some(Action::Go(2)));
     assert_eq!(keys.after_leader(&key("ctrl+a")), Some(Action::SendLeader));
     assert_eq!(keys.direct(&key("alt+left")), Some(Action::PaneBefore));
@@ -69,27 +79,26 @@ fn keys_are_set_added_and_removed() {
     assert_eq!(keys.press(Action::Stop), "f12");
     let entry = |name| crate::action::named(name).unwrap();
     assert_eq!(keys.shown(entry("go-to")), Some("f1-f2".to_owned()));
-    assert_eq!(keys.all(entry("previous-pane")), "O left ; alt+left (no leader)");
+    assert_eq!(keys.shown(entry("resize-pane")), Some("ctrl+arrows".to_owned()));
+    assert_eq!(keys.shown(entry("layout")), Some("alt+1-5".to_owned()));
+    assert_eq!(keys.all(entry("previous-pane")), "O alt+left (no leader)");
     assert_eq!(keys.all(entry("stop")), "f12 (no leader)");
 }
 
 #[test]
-fn reassigning_a_key_must_not_leave_an_action_without_one() {
+fn reassigning_a_key_leaves_an_action_to_the_palette_unless_it_is_essential() {
     let keys = read("[keys]\nzoom = \"%\"\nscroll = \"n\"").keys;
     assert_eq!(keys.after_leader(&key("%")), Some(Action::Zoom));
     assert_eq!(keys.after_leader(&key("n")), Some(Action::Scrollback));
-    assert_eq!(keys.after_leader(&key("down")), Some(Action::Next));
+    assert_eq!(keys.press(Action::NextPage), "`next-page`", "it has lost its only key");
     check(
-        "[keys]\nzoom = \"c\"",
+        "[keys]\nzoom = \"d\"",
         &[
-            "tui.toml:2:8: `c` is assigned to `zoom` but is the only key of `new-shell`; assign another \
-           key to `new-shell`, or set `new-shell = false`",
+            "tui.toml:2:8: `d` is assigned to `zoom` but is the only key of `detach`; assign another key \
+           to `detach`, or set `detach = false`",
         ],
     );
-    assert_eq!(
-        read("[keys]\nzoom = \"c\"\nnew-shell = false").keys.press(Action::Zoom),
-        "ctrl+b c"
-    );
+    assert_eq!(read("[keys]\nzoom = \"d\"\ndetach = false").keys.press(Action::Zoom), "ctrl+b d");
     check(
         "[keys]\nzoom = \"f\"\nscroll = [\"g\", \"f\"]",
         &["tui.toml:3:16: `f` is assigned to both `zoom` and `scroll`"],
@@ -101,11 +110,19 @@ fn reassigning_a_key_must_not_leave_an_action_without_one() {
 }
 
 #[test]
-fn sizes_are_smallest_or_last() {
+fn choices_are_words() {
     assert_eq!(read("sizes = \"smallest\"").sizes, SizePolicy::Smallest);
     assert_eq!(read("sizes = \"last\"").sizes, SizePolicy::Last);
-    check("sizes = \"x\"", &["tui.toml:1:9: this must be \"smallest\" or \"last\""]);
-    check("sizes = 1", &["tui.toml:1:9: this must be \"smallest\" or \"last\""]);
+    assert_eq!(read("").sizes, SizePolicy::Last);
+    check("sizes = \"x\"", &["tui.toml:1:9: this must be \"last\" or \"smallest\""]);
+    check("sizes = 1", &["tui.toml:1:9: this must be \"last\" or \"smallest\""]);
+    assert_eq!(read("layout = \"shared\"").layout, LayoutPolicy::Shared);
+    assert_eq!(read("split = \"shell\"").split, SplitPolicy::Shell);
+    assert_eq!(read("ended_shells = \"leave-if-0\"").ended_shells, EndedShells::LeaveIfZero);
+    check(
+        "ended_shells = \"never\"",
+        &["tui.toml:1:16: this must be \"leave\", \"leave-if-0\" or \"keep\""],
+    );
 }
 
 #[test]
@@ -113,10 +130,13 @@ fn errors_have_their_position_and_what_is_allowed() {
     check("leader = \"ctrl+b", &["tui.toml:1:17: invalid basic string, expected `\"`"]);
     check(
         "lead = 1",
-        &["tui.toml:1:1: unknown key `lead`; known are leader, sizes, keys, direct, theme"],
+        &[
+            "tui.toml:1:1: unknown key `lead`; known are leader, sizes, split, ended_shells, layout, \
+           keys, direct, theme",
+        ],
     );
     let names: Vec<_> = ACTIONS.iter().map(|entry| entry.name).collect();
-    let no_action = format!("there is no action `zom`; there are {}", names.join(", "));
+    let no_action = format!("there is no action `zom`; the actions are {}", names.join(", "));
     check("[keys]\nzom = \"f\"", &[&format!("tui.toml:2:1: {no_action}")]);
     check("[direct]\nf1 = \"zom\"", &[&format!("tui.toml:2:6: {no_action}")]);
     check(

@@ -1,18 +1,25 @@
 //! The results of calls.
 
 use patterm_wire::ErrorObject;
+use patterm_wire::error::METHOD_NOT_FOUND;
 use patterm_wire::method::Method;
+use patterm_wire::requests::{AnswerDialog, Messages};
 use patterm_wire::restore::Restore;
 use patterm_wire::servers::Servers;
 use patterm_wire::tools::{
     GetProcessPorts, GetProjectStatus, GetRawOutput, ListAgents, ListPads, OutputPart, ReadPad,
     RestartProcess, SpawnProcess,
 };
+use patterm_wire::usage::Usage;
 use serde_json::Value;
 
-use super::{CallPurpose, Effect, keyboard, local_error, notify, panes, restore, trust};
+use super::{
+    CallPurpose, Effect, answering, dashboard, keyboard, local_error, notify, panes, restore,
+    split, trust,
+};
 use crate::action::Action;
 use crate::layout::PaneId;
+use crate::list;
 use crate::model::{Mode, Model};
 
 /// Handles the outcome of a call.
@@ -41,8 +48,13 @@ fn use_result(
     effects: &mut Vec<Effect>,
 ) -> Result<(), ErrorObject> {
     match purpose {
-        CallPurpose::Nothing => {}
-        CallPurpose::Start => {
+        CallPurpose::Nothing | CallPurpose::SignOfLife => {}
+        CallPurpose::Start(Some(pane)) => {
+            model.notice = None;
+            model.to_place.push((read::<SpawnProcess>(result)?.process_id, *pane));
+            split::place_started(model, effects);
+        }
+        CallPurpose::Start(None) => {
             let id = read::<SpawnProcess>(result)?.process_id;
             model.notice = None;
             match model.process(&id) {
@@ -60,7 +72,15 @@ fn use_result(
                 notify(model, &notice, false);
                 return Ok(());
             }
-            model.mode = Mode::Text { title: format!("scratchpad {name}"), text, top: 0 };
+            model.mode = Mode::Pad { name: name.clone(), text, top: 0 };
+        }
+        CallPurpose::Message(id) => {
+            let messages = read::<Messages>(result)?.messages;
+            let Some(message) = messages.first().filter(|_| !keyboard::is_late(model)) else {
+                return Ok(());
+            };
+            let text = list::whole_message(model, message);
+            model.mode = Mode::Text { title: format!("message {id}"), text, top: 0 };
         }
         CallPurpose::Ports(process) => {
             let ports = read::<GetProcessPorts>(result)?.ports;
@@ -71,6 +91,10 @@ fn use_result(
             trust::answered(model, read::<GetProjectStatus>(result)?.project_file);
         }
         CallPurpose::Older(pane) => add_older(model, *pane, read::<GetRawOutput>(result)?),
+        CallPurpose::Answer(name) => {
+            answering::answered(model, name, &read::<AnswerDialog>(result)?);
+        }
+        CallPurpose::Usage => dashboard::measured(model, read::<Usage>(result)?),
         CallPurpose::Restore => restore::done(model, &read::<Restore>(result)?, effects),
     }
     Ok(())
@@ -86,15 +110,22 @@ fn failed(
     if matches!(purpose, CallPurpose::Ports(_) | CallPurpose::Older(_)) {
         return;
     }
-    notify(model, &error_text(model, error), true);
-    if *purpose == CallPurpose::Start {
-        let empty = model.panes.iter().find(|(_, pane)| pane.process.is_empty());
-        if let Some(id) = empty.map(|(id, _)| *id) {
-            let had_focus = model.focus == id;
-            panes::remove(model, id, effects);
-            if had_focus {
-                keyboard::focus_lost(model, "the new shell");
+    // The dashboard asks again by itself.
+    if *purpose == CallPurpose::Usage {
+        model.dashboard.problem = Some(match error.code {
+            METHOD_NOT_FOUND => {
+                "this server is older and cannot measure; `patterm upgrade`".to_owned()
             }
+            _ => error_text(model, error),
+        });
+        return;
+    }
+    notify(model, &error_text(model, error), true);
+    if let CallPurpose::Start(Some(id)) = purpose {
+        let had_focus = model.focus == *id;
+        panes::remove(model, *id, effects);
+        if had_focus {
+            keyboard::focus_lost(model, "the new pane");
         }
     }
 }

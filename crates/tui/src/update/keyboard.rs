@@ -78,7 +78,7 @@ pub(super) fn mark(model: &mut Model, id: &str) {
 /// Shows the process that was marked last.
 pub(super) fn go_to_marked(model: &mut Model, effects: &mut Vec<Effect>) {
     match model.marked.pop() {
-        Some(id) => panes::attend(model, &id, effects),
+        Some(id) => panes::show(model, &id, effects),
         None => notify(model, "no process is marked", false),
     }
 }

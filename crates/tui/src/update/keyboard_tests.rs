@@ -6,7 +6,7 @@ use serde_json::json;
 use super::keyboard::TYPING_MS;
 use super::tests::{attached, selected, sent};
 use super::*;
-use crate::model::{Mode, Question};
+use crate::model::{AgentToStart, Mode, Question};
 use crate::sample::{Sample, ended, project};
 
 fn selection(number: u64, process: &str) -> Selection {
@@ -76,7 +76,7 @@ fn an_older_server_cannot_move_the_focus_either() {
 
 #[test]
 fn input_for_a_closed_process_goes_nowhere_else() {
-    for split in ["", "\x02|\x02O"] {
+    for split in ["", "\x02|2\r\x02O"] {
         let mut sample = Sample::new(120, 24);
         sample.type_in(split);
         assert_eq!(selected(&sample), "p1");
@@ -108,12 +108,13 @@ fn typing_continues_if_the_user_closed_the_process() {
 #[test]
 fn a_prompt_stays_open_when_another_pane_is_removed() {
     let mut sample = Sample::new(120, 24);
-    sample.type_in("\x02|\x02a\rfix the");
+    sample.type_in("\x02|2\r\x02a\rfix the");
     let mut next = project();
     next.processes.remove(1);
     sample.handle(Event::Snapshot(next));
     assert_eq!(sent(sample.type_in(" lexer")), "");
-    let question = Question::Prompt("claude".to_owned());
+    let question =
+        Question::Prompt(AgentToStart { preset: "claude".to_owned(), ..AgentToStart::default() });
     assert_eq!(sample.model.mode, Mode::Line { question, text: "fix the lexer".to_owned() });
 }
 
@@ -129,12 +130,12 @@ fn a_search_stays_open_when_its_process_restarts() {
 
 #[test]
 fn a_late_result_is_marked_if_the_user_typed_since() {
-    let started = || Event::Answer(CallPurpose::Start, Ok(json!({"process_id": "p5"})));
+    let started = || Event::Answer(CallPurpose::Start(None), Ok(json!({"process_id": "p5"})));
     let mut sample = Sample::new(80, 24);
-    sample.type_in("\x02cls");
+    sample.type_in("\x02Cls");
     assert_eq!(attached(sample.handle(started())), ["p5"], "it is immediate");
     let mut sample = Sample::new(80, 24);
-    sample.type_in("\x02c");
+    sample.type_in("\x02C");
     sample.model.now += 3_000;
     sample.type_in("hunter");
     assert_eq!(attached(sample.handle(started())), [""; 0]);
@@ -152,7 +153,7 @@ fn keys_do_not_go_to_the_previous_process_of_a_pane() {
     next.processes[4].status = ProcessStatus::Starting;
     sample.handle(Event::Snapshot(next));
     let pane = sample.model.focus;
-    assert_eq!(sample.type_in("\x025"), [Effect::Leave(pane)]);
+    assert_eq!(sample.type_in("\x02\x1b[15~"), [Effect::Leave(pane)]);
 }
 
 #[test]

@@ -1,14 +1,18 @@
 //! Keys: for the pane, or for the TUI.
 
-use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
+use patterm_screen::{Key, Modes};
 
-use super::{Effect, actions, mouse, notify, panes, restore, scrolling, trust};
+use super::{
+    Effect, actions, answering, arranging, dashboard, logs, mouse, notify, overview, panes,
+    restore, scrolling, trust,
+};
 use crate::action::{Action, typed};
 use crate::list;
-use crate::model::{Mode, Model, Question, is_alive};
+use crate::logs::LogsView;
+use crate::model::{ListKind, Mode, Model, Question, is_alive};
 use crate::{send, view};
-use patterm_screen::input::{InputEvent, KeyEvent, TerminalReply};
+use patterm_screen::input::{InputEvent, KeyEvent};
 
 /// Keys held down at the same time; more are not tracked.
 const HELD_KEYS: usize = 8;
@@ -26,7 +30,8 @@ pub(super) fn input(model: &mut Model, token: InputEvent, effects: &mut Vec<Effe
             panes::send_focus(model, gained, effects);
         }
         InputEvent::Mouse(event) => mouse::take(model, event, effects),
-        InputEvent::Reply(TerminalReply::KittyKeyboard(_) | TerminalReply::Other) => {}
+        // The outer loop takes them.
+        InputEvent::Reply(_) => {}
     }
 }
 
@@ -46,6 +51,10 @@ fn key(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
     let leads = stroke.key.as_ref().is_some_and(|key| keys.is_leader(key));
     let typing = model.mode == Mode::Typing;
     let direct = stroke.key.as_ref().filter(|_| typing).and_then(|key| keys.direct(key));
+    let direct = direct.or_else(|| repeated(model, stroke).filter(|_| typing));
+    if direct.is_none() {
+        model.repeat_until = 0;
+    }
     if typing && !leads && !scrolls && direct.is_none() {
         send(model, stroke, effects);
         return;
@@ -59,7 +68,19 @@ fn key(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
         return;
     }
     match (&model.mode, leads) {
-        (Mode::Typing | Mode::Interrupted { .. }, true) => model.mode = Mode::Leader,
+        // Over what only shows or asks something, the leader works as everywhere else.
+        (
+            Mode::Typing
+            | Mode::Interrupted { .. }
+            | Mode::List { .. }
+            | Mode::Text { .. }
+            | Mode::Help { .. }
+            | Mode::Labels
+            | Mode::Confirm(_),
+            true,
+        ) => {
+            (model.mode, model.leader_at) = (Mode::Leader, model.now);
+        }
         (Mode::Typing, false) => scrolling::key(model, &key, effects),
         (Mode::Leader, _) => {
             model.mode = Mode::Typing;
@@ -77,18 +98,43 @@ fn key(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
     }
 }
 
+/// The action that a key repeats without the leader, right after that action.
+fn repeated(model: &Model, stroke: &KeyEvent) -> Option<Action> {
+    if model.now >= model.repeat_until {
+        return None;
+    }
+    model.settings.keys.after_leader(stroke.key.as_ref()?).filter(|action| action.repeats())
+}
+
 /// Sends a key to the program, in the form it expects.
 fn send(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
     let Some(pane) = model.focused_pane() else {
         begin_without_pane(model, stroke, effects);
         return;
     };
-    push(effects, model.focus, send::key(stroke, &pane.screen.modes()));
+    match model.broadcast {
+        false => push(effects, model.focus, send::key(stroke, &pane.screen.modes())),
+        true => send_to_all(model, |modes| send::key(stroke, modes), effects),
+    }
     model.sent_at = Some(model.now);
+    model.sent_line = stroke.key.is_some_and(|key| match key.code {
+        KeyCode::Enter => true,
+        KeyCode::Char(letter) => key.ctrl && letter == 'd',
+        _ => false,
+    });
     if let Some(ended) = model.selected().filter(|process| !is_alive(process)) {
         let shell = model.settings.keys.press(Action::Shell);
         let text = format!("{} has ended and reads no keys; {shell} starts a shell", ended.name);
         notify(model, &text, false);
+    }
+}
+
+/// Sends something to the programs of all panes on this page, each in the form it expects.
+fn send_to_all(model: &Model, encode: impl Fn(&Modes) -> Vec<u8>, effects: &mut Vec<Effect>) {
+    for (id, pane) in &model.panes {
+        if model.process(&pane.process).is_some_and(is_alive) {
+            push(effects, *id, encode(&pane.screen.modes()));
+        }
     }
 }
 
@@ -111,14 +157,22 @@ fn paste(model: &mut Model, text: &[u8], effects: &mut Vec<Effect>) {
     let first_line = plain.split(['\r', '\n']).next().unwrap_or_default();
     match &mut model.mode {
         // A prompt may have many lines.
-        Mode::Line { question: Question::Prompt(_), text } => {
+        Mode::Line { question: Question::Prompt(..), text } => {
             text.push_str(&plain.replace("\r\n", "\n").replace('\r', "\n"));
         }
         Mode::Line { text, .. } | Mode::List { filter: text, .. } => text.push_str(first_line),
+        Mode::Logs => {
+            if let Some(text) = model.logs.as_mut().and_then(LogsView::typed) {
+                text.push_str(first_line);
+            }
+        }
         Mode::Typing => {
             if let Some(pane) = model.focused_pane().filter(|pane| pane.scroll.is_none()) {
-                push(effects, model.focus, send::paste(text, &pane.screen.modes()));
-                model.sent_at = Some(model.now);
+                match model.broadcast {
+                    false => push(effects, model.focus, send::paste(text, &pane.screen.modes())),
+                    true => send_to_all(model, |modes| send::paste(text, modes), effects),
+                }
+                (model.sent_at, model.sent_line) = (Some(model.now), false);
             }
         }
         _ => {}
@@ -131,8 +185,21 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
         restore::key(model, key, effects);
         return;
     }
+    if model.mode == Mode::Logs {
+        logs::key(model, key);
+        return;
+    }
+    // Escape there also cancels the question without closing it.
+    if let Mode::Dashboard { confirmation, leader } = &model.mode {
+        let state = (confirmation.clone(), *leader);
+        dashboard::key(model, state, key, effects);
+        return;
+    }
     let cancel = KeyCode::Char('c');
     if key.code == KeyCode::Escape || (key.ctrl && key.code == cancel) {
+        if matches!(model.mode, Mode::Answer(_)) {
+            return answering::cancel(model);
+        }
         model.mode = Mode::Typing;
         return;
     }
@@ -143,19 +210,25 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
             list_key(model, key, effects);
         }
         Mode::Text { title, text, mut top } => {
-            let edit = matches!(key.code, KeyCode::Char('e'));
-            if edit && let Some(name) = title.strip_prefix("scratchpad ") {
-                effects.push(Effect::Edit(name.to_owned()));
+            if scroll_text(key, &mut top, last) {
+                model.mode = Mode::Text { title, text, top };
             }
-            if edit || !scroll_text(key, &mut top, last) {
-                return;
+        }
+        Mode::Pad { name, text, mut top } => {
+            if matches!(key.code, KeyCode::Char('e')) {
+                effects.push(Effect::Edit(name));
+            } else if scroll_text(key, &mut top, last) {
+                model.mode = Mode::Pad { name, text, top };
             }
-            model.mode = Mode::Text { title, text, top };
         }
         Mode::Help { mut top } => {
             if scroll_text(key, &mut top, last) {
                 model.mode = Mode::Help { top };
             }
+        }
+        Mode::Line { question: question @ Question::Prompt(_), mut text } if !submits(key) => {
+            edit_prompt(key, &mut text);
+            model.mode = Mode::Line { question, text };
         }
         Mode::Line { question, mut text } => match key.code {
             KeyCode::Enter => actions::answered(model, &question, &text, effects),
@@ -169,10 +242,21 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
                 actions::confirmed(model, confirmation, effects);
             }
         }
+        Mode::Labels => {
+            if let KeyCode::Char(label) = key.code {
+                arranging::label_key(model, label, effects);
+            }
+        }
         Mode::Trust(sheet) => trust::key(model, sheet, key, effects),
+        Mode::Overview(place) => overview::key(model, &place, key, effects),
+        Mode::Answer(panel) => answering::key(model, panel, key, effects),
         // Only escape and the leader end this mode.
         interrupted @ Mode::Interrupted { .. } => model.mode = interrupted,
-        Mode::Typing | Mode::Leader | Mode::Restore { .. } => {}
+        Mode::Typing
+        | Mode::Leader
+        | Mode::Logs
+        | Mode::Restore { .. }
+        | Mode::Dashboard { .. } => {}
     }
 }
 
@@ -183,6 +267,10 @@ fn list_key(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
     let chosen = match key.code {
         KeyCode::Enter => {
             actions::choose(model, kind, chosen, effects);
+            return;
+        }
+        KeyCode::Right if kind == ListKind::Attention => {
+            actions::answer_chosen(model, chosen);
             return;
         }
         KeyCode::Up => chosen.checked_sub(1).unwrap_or(last),
@@ -226,6 +314,31 @@ fn scroll_text(key: &Key, top: &mut usize, last: usize) -> bool {
     };
     *top = top.saturating_add_signed(by).min(last);
     true
+}
+
+/// Whether a key submits a text of several lines.
+fn submits(key: &Key) -> bool {
+    key.code == KeyCode::Enter && !key.alt && !key.shift && !key.ctrl
+}
+
+/// Edits a text of several lines, at its end.
+fn edit_prompt(key: &Key, text: &mut String) {
+    let is_new_line = match key.code {
+        KeyCode::Enter => true,
+        KeyCode::Char('j') => key.ctrl,
+        _ => false,
+    };
+    if is_new_line {
+        return text.push('\n');
+    }
+    let begin = text.rfind('\n').map_or(0, |at| at + 1);
+    let mut line = text.split_off(begin);
+    match line.is_empty() && key.code == KeyCode::Backspace {
+        // The end of the line before.
+        true => drop(text.pop()),
+        false => edit_line(key, &mut line),
+    }
+    text.push_str(&line);
 }
 
 /// Edits a line.

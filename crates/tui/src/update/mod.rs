@@ -1,21 +1,40 @@
 //! Events and their effects: a pure step from one model to the next, with effects that the outer loop performs.
 
 mod actions;
+mod answering;
 mod answers;
+mod arranging;
+#[cfg(test)]
+mod copy_tests;
+mod dashboard;
+mod ended;
 mod keyboard;
 #[cfg(test)]
 mod keyboard_tests;
 mod keys;
+mod logs;
+#[cfg(test)]
+mod logs_tests;
 mod mouse;
 mod notices;
+mod overview;
+#[cfg(test)]
+mod overview_tests;
+mod pages;
+#[cfg(test)]
+mod pages_tests;
 mod panes;
 #[cfg(test)]
 mod personal_tests;
+#[cfg(test)]
+mod prompt_tests;
 mod restore;
 #[cfg(test)]
 mod restore_tests;
 mod scrolling;
 mod settings;
+mod sharing;
+mod split;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -23,16 +42,23 @@ mod trust;
 use patterm_screen::{Notice as ProgramNotice, Screen, Size};
 use patterm_wire::error::INTERNAL_ERROR;
 use patterm_wire::follow::ProjectSnapshot;
+use patterm_wire::logs::{LogLines, LogsRequest};
 use patterm_wire::view::ToView;
 use patterm_wire::{ErrorObject, Method};
 use serde_json::Value;
 
+pub(crate) use dashboard::is_open as is_dashboard_open;
+
 use crate::layout::PaneId;
 use crate::model::{Model, Notice};
+use crate::overview::OverviewEvent;
+use crate::saved_layout::SavedLayout;
+pub(crate) use overview::Switched;
 use patterm_screen::input::InputEvent;
 
 /// What can happen.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "events are passed one at a time, never stored")]
 pub(crate) enum Event {
     /// Input from the terminal.
     Input(InputEvent),
@@ -42,16 +68,40 @@ pub(crate) enum Event {
     Snapshot(ProjectSnapshot),
     /// The connection to the server is lost.
     Lost,
+    /// The server does not answer: why, and what to do about it.
+    Hung(String),
+    /// The server answers again.
+    Answers,
+    /// So many bytes of input were not sent: too many wait for the server already.
+    NotSent(usize),
     /// A frame for a pane.
     Frame(PaneId, ToView),
     /// A pane's connection ended.
     PaneLost(PaneId),
     /// The server refused to attach a pane.
     PaneRefused(PaneId, String),
+    /// Lines of the logs.
+    Logs(LogLines),
+    /// The connection for the logs ended.
+    LogsLost,
+    /// The server refused to send the logs.
+    LogsRefused(String),
     /// The outcome of a call.
     Answer(CallPurpose, Result<Value, ErrorObject>),
     /// The new content of the settings file, or why it cannot be read.
     Settings(Result<String, String>),
+    /// Another terminal has changed the layout that both share.
+    Layout(SavedLayout),
+    /// There is no browser for this link.
+    LinkNotOpened(String),
+    /// News of the servers of all projects.
+    Overview(OverviewEvent),
+    /// Another project is shown.
+    Switched(Box<Switched>),
+    /// Nothing was typed after the leader for a while.
+    LeaderWaited,
+    /// The dashboard needs its next measurement.
+    UsageDue,
     /// The server was ended, or is not coming back.
     GaveUp,
 }
@@ -61,11 +111,12 @@ pub(crate) enum Event {
 pub(crate) enum CallPurpose {
     /// Only an error is shown.
     Nothing,
-    /// Show the process that was started.
-    Start,
+    /// Show the process that was started: in the pane that waits for it, if there is one.
+    Start(Option<PaneId>),
     Agents,
     Pads,
     Pad(String),
+    Message(u64),
     Ports(String),
     /// The shared MCP servers.
     Servers,
@@ -74,31 +125,45 @@ pub(crate) enum CallPurpose {
     /// Older output of a pane.
     Older(PaneId),
     Restore,
+    /// The answer to the dialog of the agent with this name.
+    Answer(String),
+    /// Whether the server answers at all.
+    SignOfLife,
+    /// What all processes use, for the dashboard.
+    Usage,
 }
 
 /// What the outer loop should do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// Attach a pane to a process.
-    Attach {
-        pane: PaneId,
-        process: String,
-        size: Size,
-        /// The user opened it because it asked for attention.
-        attends: bool,
-    },
+    Attach { pane: PaneId, process: String, size: Size },
     /// Close a pane's connection.
     Leave(PaneId),
     /// Type into a pane.
     Send(PaneId, Vec<u8>),
     /// Resize a pane.
     Size(PaneId, Size),
+    /// Read the logs of all processes.
+    OpenLogs(LogsRequest),
+    /// Close the connection for the logs.
+    CloseLogs,
     /// Call a method or a tool.
     Call { method: &'static str, params: Value, purpose: CallPurpose },
+    /// Call a method of another project's server.
+    CallAt { project: String, method: &'static str, params: Value, purpose: CallPurpose },
+    /// Connect to the servers of all projects.
+    OpenOverview,
+    /// End those connections.
+    CloseOverview,
+    /// Show another project, with this process.
+    Switch { key: String, process: Option<String> },
     /// Report what was done about a call of `select_process`.
     AnswerSelection { number: u64, shown: bool },
     /// Copy a text to the clipboard.
     Copy(String),
+    /// Open a link in a browser.
+    OpenLink(String),
     /// Ring the terminal's bell.
     Ring,
     /// Show a desktop notification.
@@ -134,16 +199,33 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         }
         Event::Snapshot(snapshot) => {
             let before = model.has_snapshot.then(|| model.snapshot.project_file.clone());
+            let notifications = notices::new_notifications(model, &snapshot);
             panes::apply_snapshot(model, snapshot, &mut effects);
+            notices::notify(model, notifications, &mut effects);
             trust::apply_snapshot(model, before.as_ref(), &mut effects);
+            logs::reopen(model, &mut effects);
+            answering::refresh(model);
         }
         Event::Lost => {
             model.connected = false;
+            if model.hung.take().is_some() {
+                let text = "the server ended while it did not answer; what you typed just before that may be lost";
+                notify(&mut *model, text, true);
+            }
             model.panes.values_mut().for_each(|pane| pane.live = false);
+            logs::lost(model);
+        }
+        Event::Hung(advice) => model.hung = Some(advice),
+        Event::Answers => model.hung = None,
+        Event::NotSent(bytes) => {
+            let text = format!(
+                "{bytes} bytes that you typed were not sent: the server does not read them"
+            );
+            notify(model, &text, true);
         }
         Event::Frame(pane, frame) => {
             let notices = take_frame(model, pane, frame);
-            notices::take(model, pane, notices, &mut effects);
+            notices::take_bells(model, pane, notices, &mut effects);
         }
         Event::PaneLost(pane) => {
             if let Some(pane) = model.panes.get_mut(&pane) {
@@ -155,15 +237,29 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
                 (pane.live, pane.refused) = (false, Some(why));
             }
         }
+        Event::Logs(lines) => logs::take(model, lines),
+        Event::LogsLost => logs::lost(model),
+        Event::LogsRefused(why) => logs::refused(model, &why),
         Event::Answer(asked, answer) => answers::take(model, asked, answer, &mut effects),
         Event::Settings(text) => settings::take(model, text, &mut effects),
+        Event::Layout(saved) => sharing::take(model, saved, &mut effects),
+        Event::LinkNotOpened(link) => {
+            notify(model, &format!("there is no browser here; copied {link}"), false);
+            effects.push(Effect::Copy(link));
+        }
+        Event::Overview(news) => overview::take(model, news),
+        Event::Switched(to) => overview::switched(model, *to),
+        Event::LeaderWaited => model.leader_at = 0,
+        Event::UsageDue => dashboard::request(model, &mut effects),
         Event::GaveUp => {
             let why = "the server has ended; `patterm` starts it again";
             effects.push(Effect::Quit(Some(why.to_owned())));
         }
     }
+    overview::close_if_left(model, &mut effects);
     notices::forget_bells(model);
     keyboard::forget_marks(model);
+    logs::forget(model, &mut effects);
     effects
 }
 

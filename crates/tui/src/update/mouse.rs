@@ -3,14 +3,18 @@
 use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
 
-use super::{Effect, actions, panes, restore, scrolling, trust};
+use super::{
+    Effect, actions, dashboard, logs, notify, overview, pages, panes, restore, scrolling, trust,
+};
 use crate::canvas::Rect;
 use crate::layout::PaneId;
 use crate::list;
-use crate::model::{Mode, Model, MouseGrab};
+use crate::model::{Click, Mode, Model, MouseGrab};
+use crate::scroll::{Shape, link_in};
 use crate::send;
 use crate::view;
 use patterm_screen::input::MouseEvent;
+use patterm_wire::printable::is_active;
 
 /// Handles a mouse event.
 pub(super) fn take(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
@@ -20,6 +24,11 @@ pub(super) fn take(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effec
     }
     if model.mode != Mode::Typing && model.mode != Mode::Leader {
         over(model, event, effects);
+        return;
+    }
+    if event.y + 1 == model.height {
+        let page = view::page_at(model, event.x).filter(|_| event.pressed_left());
+        page.into_iter().for_each(|number| pages::go_to_number(model, number, effects));
         return;
     }
     if model.tree_columns() > 0 && event.x <= model.tree_columns() {
@@ -48,7 +57,7 @@ fn in_tree(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
     }
     let id = view::tree_row(model, event.y).map(|process| process.id.clone());
     if let Some(id) = id {
-        panes::attend(model, &id, effects);
+        panes::show(model, &id, effects);
     }
 }
 
@@ -59,6 +68,7 @@ fn in_pane(
     event: MouseEvent,
     effects: &mut Vec<Effect>,
 ) {
+    let opens = model.focus == id || event.ctrl();
     if event.pressed_left() {
         panes::focus(model, id, effects);
     }
@@ -88,7 +98,60 @@ fn in_pane(
         return;
     }
     if inside && event.pressed_left() && model.grab.is_none() {
-        model.grab = Some(MouseGrab::Selection(id, local.x, local.y));
+        model.grab = Some(match count_click(model, id, (local.x, local.y)) {
+            1 => MouseGrab::Selection(id, local.x, local.y, opens),
+            count => {
+                choose(model, id, (local.x, local.y), count, effects);
+                MouseGrab::Chosen(id)
+            }
+        });
+    }
+}
+
+/// The time within which clicks at the same place belong together.
+const CLICK_MS: u64 = 400;
+
+/// Counts the clicks at this place: 1, 2 or 3.
+fn count_click(model: &mut Model, pane: PaneId, place: (u16, u16)) -> u8 {
+    let now = model.now;
+    let is_near = |last: &Click| {
+        (last.pane, last.place) == (pane, place) && now.saturating_sub(last.at) < CLICK_MS
+    };
+    let count = model.click.filter(is_near).map_or(1, |last| last.count % 3 + 1);
+    model.click = Some(Click { pane, place, at: now, count });
+    count
+}
+
+/// Selects a word or a line.
+fn choose(model: &mut Model, id: PaneId, (x, y): (u16, u16), count: u8, effects: &mut Vec<Effect>) {
+    scrolling::begin(model, id, effects);
+    let scroll = model.panes.get_mut(&id).and_then(|pane| pane.scroll.as_mut());
+    let Some(scroll) = scroll else { return };
+    let row = scroll.top + usize::from(y);
+    match count {
+        2 => scroll.select_word((row, usize::from(x))),
+        _ => scroll.select_line(row),
+    }
+}
+
+/// Opens the link at a place of a pane, if there is one.
+fn open_link(model: &mut Model, id: PaneId, (x, y): (u16, u16), effects: &mut Vec<Effect>) {
+    let Some(pane) = model.panes.get(&id) else { return };
+    let column = usize::from(x);
+    let link = match &pane.scroll {
+        Some(scroll) => scroll.link_at((scroll.top + usize::from(y), column)).map(str::to_owned),
+        None if y >= pane.screen.size().rows => None,
+        None => link_in(&pane.screen.styled_row(y), column).map(str::to_owned),
+    };
+    let Some(link) = link else { return };
+    // Anything else could start a program with the user's rights.
+    let is_web = link.starts_with("https://") || link.starts_with("http://");
+    match is_web && !link.chars().any(is_active) {
+        true => {
+            notify(model, &format!("opening {link}"), false);
+            effects.push(Effect::OpenLink(link));
+        }
+        false => notify(model, &format!("only web links are opened, not {link}"), true),
     }
 }
 
@@ -136,7 +199,15 @@ fn drag(model: &mut Model, grab: &MouseGrab, event: MouseEvent, effects: &mut Ve
                 }
             }
         }
-        MouseGrab::Selection(id, x, y) => select(model, *id, (*x, *y), event, effects),
+        MouseGrab::Selection(id, x, y, opens) => {
+            select(model, *id, (*x, *y), *opens, event, effects);
+        }
+        MouseGrab::Chosen(id) => {
+            let pane = model.panes.get_mut(id).filter(|_| event.released);
+            if let Some(scroll) = pane.and_then(|pane| pane.scroll.take()) {
+                scrolling::copy(model, &scroll, effects);
+            }
+        }
     }
 }
 
@@ -151,12 +222,16 @@ fn select(
     model: &mut Model,
     id: PaneId,
     from: (u16, u16),
+    opens: bool,
     event: MouseEvent,
     effects: &mut Vec<Effect>,
 ) {
     let Some(body) = body_of(model, id) else { return };
     let here = (event.x.saturating_sub(body.x), event.y.saturating_sub(body.y));
     if here == from && event.released {
+        if opens {
+            open_link(model, id, here, effects);
+        }
         return;
     }
     let was = model.panes.get(&id).is_some_and(|pane| pane.scroll.is_some());
@@ -165,7 +240,8 @@ fn select(
     let Some(scroll) = &mut pane.scroll else { return };
     let place = |(x, y): (u16, u16)| (scroll.top + usize::from(y), usize::from(x));
     let (begin, end) = (place(from), place(here));
-    scroll.by_rows = false;
+    // With alt, a block.
+    scroll.shape = if event.alt() { Shape::Block } else { Shape::Text };
     if !was || scroll.anchor.is_none() {
         scroll.anchor = Some(begin);
     }
@@ -188,12 +264,25 @@ fn over(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
         restore::click(model, event);
         return;
     }
+    if let Mode::Overview(place) = model.mode.clone() {
+        return overview::mouse(model, &place, event, effects);
+    }
+    if matches!(model.mode, Mode::Answer(_)) {
+        return;
+    }
+    if matches!(model.mode, Mode::Dashboard { .. }) {
+        return dashboard::mouse(model, event, effects);
+    }
     if matches!(model.mode, Mode::Trust(_)) {
         return trust::wheel(model, event.wheel().unwrap_or(0));
     }
+    if model.mode == Mode::Logs {
+        return logs::wheel(model, event.wheel().unwrap_or(0) as isize);
+    }
     if let Some(rows) = event.wheel() {
         let last = view::last_top(model);
-        if let Mode::Text { top, .. } | Mode::Help { top } = &mut model.mode {
+        if let Mode::Text { top, .. } | Mode::Pad { top, .. } | Mode::Help { top } = &mut model.mode
+        {
             *top = top.saturating_add_signed(rows as isize).min(last);
         }
     }

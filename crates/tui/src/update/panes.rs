@@ -1,18 +1,14 @@
 //! Panes: which processes they show, which one has the focus, and their sizes.
 
-use patterm_screen::{Screen, Size};
-use patterm_wire::follow::ProcessKind;
+use patterm_screen::Size;
 use patterm_wire::follow::{ProcessInfo, ProcessStatus, ProjectSnapshot};
 use patterm_wire::method::Empty;
-use patterm_wire::tools::{ListAgents, SpawnProcess, SpawnProcessArgs};
+use patterm_wire::tools::ListAgents;
 
-use super::{CallPurpose, Effect, keyboard, restore};
-use crate::layout::{Direction, Layout, PaneId};
-use crate::model::{Model, Pane, is_alive, is_blocked};
+use super::{CallPurpose, Effect, ended, keyboard, pages, restore, split};
+use crate::layout::{Layout, PaneId};
+use crate::model::{Model, Pane, is_alive, is_blocked, need};
 use crate::send;
-
-/// More panes would be unreadable, and each needs a connection.
-const PANES: usize = 16;
 
 /// Handles a new state of the project.
 pub(super) fn apply_snapshot(
@@ -33,6 +29,9 @@ pub(super) fn apply_snapshot(
         model.last_selection = 0;
     }
     drop_closed(model, &names, effects);
+    if !reconnected {
+        ended::leave(model, &names, effects);
+    }
     begin(model, effects);
     // An older server sends only the last selection, and expects no answer.
     if chosen
@@ -46,6 +45,7 @@ pub(super) fn apply_snapshot(
         model.to_show = None;
         show_requested(model, &id, effects);
     }
+    split::place_started(model, effects);
     attach_new_runs(model, reconnected, effects);
     restore::refresh(model);
     if reconnected {
@@ -65,7 +65,7 @@ fn new_attention(before: &ProjectSnapshot, now: &ProjectSnapshot, is_update: boo
         let waited = known.is_some_and(|known| asked.is_some() || is_blocked(known));
         let why = match &process.attention {
             Some(why) => (asked != Some(why)).then_some(why.as_str()),
-            None => (is_blocked(process) && !waited).then_some("is waiting for you"),
+            None => (is_blocked(process) && !waited).then(|| need(process)),
         };
         why.filter(|_| is_update).map(|why| format!("{}: {why}", process.name))
     });
@@ -101,6 +101,14 @@ fn drop_closed(model: &mut Model, before: &[ProcessInfo], effects: &mut Vec<Effe
             keyboard::focus_lost(model, name);
         }
     }
+    let hidden = model.pages.iter().flat_map(|page| page.panes.iter());
+    let gone: Vec<PaneId> = hidden
+        .filter(|(_, pane)| !pane.process.is_empty() && model.process(&pane.process).is_none())
+        .map(|(id, _)| *id)
+        .collect();
+    for id in gone {
+        pages::remove_hidden(model, id);
+    }
     model.closing.retain(|id| !closed_here.contains(id));
 }
 
@@ -110,7 +118,7 @@ fn begin(model: &mut Model, effects: &mut Vec<Effect>) {
     if model.layout.is_some() || model.snapshot.processes.is_empty() {
         return;
     }
-    if restore_layout(model) {
+    if pages::restore(model) {
         return;
     }
     let named = model.to_show.as_ref().or(model.snapshot.looked_at.as_ref());
@@ -122,32 +130,9 @@ fn begin(model: &mut Model, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Restores the saved layout as far as its processes exist; false if none does.
-fn restore_layout(model: &mut Model) -> bool {
-    let Some(saved) = model.saved_layout.take() else { return false };
-    let mut panes: Vec<(PaneId, Pane)> = Vec::new();
-    model.layout = saved.place(|id| {
-        let pane = new_pane(model.process(id)?);
-        let twice = panes.iter().any(|(_, pane)| pane.process == id);
-        if twice || panes.len() >= PANES {
-            return None;
-        }
-        model.last_pane += 1;
-        panes.push((model.last_pane, pane));
-        Some(model.last_pane)
-    });
-    let focus =
-        panes.iter().find(|(_, pane)| Some(pane.process.as_str()) == saved.focus.as_deref());
-    let Some((focus, _)) = focus.or(panes.first()) else { return false };
-    model.focus = *focus;
-    model.panes = panes.into_iter().collect();
-    model.zoomed = saved.zoomed && model.panes.len() > 1;
-    true
-}
-
 /// Attaches the panes whose process was started or restarted, and `all` after a reconnect. A process that is
 /// starting cannot be attached yet.
-fn attach_new_runs(model: &mut Model, all: bool, effects: &mut Vec<Effect>) {
+pub(super) fn attach_new_runs(model: &mut Model, all: bool, effects: &mut Vec<Effect>) {
     let has_started = |process: &&ProcessInfo| process.status != ProcessStatus::Starting;
     let runs: Vec<(PaneId, u64)> = model
         .panes
@@ -160,15 +145,27 @@ fn attach_new_runs(model: &mut Model, all: bool, effects: &mut Vec<Effect>) {
         let Some(pane) = model.panes.get_mut(&id) else { continue };
         if pane.run != run || all {
             pane.run = run;
-            attach(model, id, false, effects);
+            attach(model, id, effects);
         }
     }
 }
 
-/// Shows a process: in the pane that already shows it, otherwise in the pane with the focus.
+/// Shows a process: in the pane that already shows it, on this page or another, otherwise in the pane with the
+/// focus.
 pub(super) fn show(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
+    let is_here = model.panes.values().any(|pane| pane.process == id);
+    match pages::hidden_pane_of(model, id).filter(|_| !is_here) {
+        Some((page, pane)) => {
+            pages::go_to(model, page, effects);
+            focus(model, pane, effects);
+        }
+        None => show_here(model, id, effects),
+    }
+}
+
+/// Shows a process on this page: in the pane that already shows it, otherwise in the pane with the focus.
+pub(super) fn show_here(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
     let Some(process) = model.process(id).cloned() else { return };
-    let pane = new_pane(&process);
     let there = model.panes.iter().find(|(_, pane)| pane.process == id).map(|(id, _)| *id);
     if let Some(there) = there {
         focus(model, there, effects);
@@ -179,8 +176,9 @@ pub(super) fn show(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
         model.focus = model.last_pane;
         model.layout = Some(Layout::Pane(model.focus));
     }
+    model.layout_changed = true;
     let waits = process.status == ProcessStatus::Starting;
-    let replaced = model.panes.insert(model.focus, pane);
+    let replaced = model.panes.insert(model.focus, Pane::of(&process));
     if waits && replaced.is_some() {
         // Keys must not go to the previous process.
         effects.push(Effect::Leave(model.focus));
@@ -188,26 +186,16 @@ pub(super) fn show(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
     attach_new_runs(model, false, effects);
 }
 
-/// Shows a process at the user's request, which also answers its request for attention.
-pub(super) fn attend(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
-    show(model, id, effects);
-    let asks = model.process(id).is_some_and(|process| process.attention.is_some());
+/// Shows a process in the pane with the focus. If another pane of this page shows it, the two change places.
+pub(super) fn put_here(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
     let there = model.panes.iter().find(|(_, pane)| pane.process == id).map(|(id, _)| *id);
-    if let Some(there) = there.filter(|_| asks) {
-        attach(model, there, true, effects);
+    if let (Some(there), Some(layout)) = (there, &mut model.layout) {
+        layout.swap(model.focus, there);
+        focus(model, there, effects);
+        fit(model, effects);
+        return;
     }
-}
-
-fn new_pane(process: &ProcessInfo) -> Pane {
-    Pane {
-        process: process.id.clone(),
-        screen: Screen::new(Size::DEFAULT),
-        run: 0,
-        live: false,
-        refused: None,
-        requested: None,
-        scroll: None,
-    }
+    show_here(model, id, effects);
 }
 
 fn size_of(model: &Model, id: PaneId) -> Option<Size> {
@@ -217,15 +205,16 @@ fn size_of(model: &Model, id: PaneId) -> Option<Size> {
     Some(Size::new(body.height, body.width))
 }
 
-fn attach(model: &mut Model, id: PaneId, attends: bool, effects: &mut Vec<Effect>) {
+fn attach(model: &mut Model, id: PaneId, effects: &mut Vec<Effect>) {
     let size = size_of(model, id).or_else(|| model.panes.get(&id)?.requested);
     let size = size.unwrap_or(Size::DEFAULT);
+    let now = model.now;
     if let Some(pane) = model.panes.get_mut(&id) {
-        pane.requested = Some(size);
+        (pane.requested, pane.requested_at) = (Some(size), now);
         pane.refused = None;
         let process = pane.process.clone();
         effects.retain(|effect| !matches!(effect, Effect::Attach { pane, .. } if *pane == id));
-        effects.push(Effect::Attach { pane: id, process, size, attends });
+        effects.push(Effect::Attach { pane: id, process, size });
     }
 }
 
@@ -234,12 +223,13 @@ pub(super) fn attach_all(model: &mut Model, effects: &mut Vec<Effect>) {
     let attached: Vec<PaneId> =
         model.panes.iter().filter(|(_, pane)| pane.run > 0).map(|(id, _)| *id).collect();
     for id in attached {
-        attach(model, id, false, effects);
+        attach(model, id, effects);
     }
 }
 
 /// Resizes the panes whose size has changed.
 pub(super) fn fit(model: &mut Model, effects: &mut Vec<Effect>) {
+    model.layout_changed = true;
     for (id, room) in model.places().0 {
         let body = model.body(room);
         let size = Size::new(body.height, body.width);
@@ -249,7 +239,7 @@ pub(super) fn fit(model: &mut Model, effects: &mut Vec<Effect>) {
             scroll.shift(0);
         }
         if pane.requested != Some(size) {
-            pane.requested = Some(size);
+            (pane.requested, pane.requested_at) = (Some(size), model.now);
             effects.push(Effect::Size(id, size));
         }
     }
@@ -261,7 +251,8 @@ pub(super) fn focus(model: &mut Model, id: PaneId, effects: &mut Vec<Effect>) {
         return;
     }
     send_focus(model, false, effects);
-    model.focus = id;
+    (model.last_focus, model.focus) = (model.focus, id);
+    model.layout_changed = true;
     send_focus(model, true, effects);
     if model.zoomed {
         fit(model, effects);
@@ -277,51 +268,21 @@ pub(super) fn send_focus(model: &Model, gained: bool, effects: &mut Vec<Effect>)
     }
 }
 
-/// Splits the pane with the focus. The new pane shows a process that no pane shows, or a new shell.
-pub(super) fn split(model: &mut Model, direction: Direction, effects: &mut Vec<Effect>) {
-    if model.layout.is_none() || model.panes.len() >= PANES {
-        return;
-    }
-    model.zoomed = false;
-    let shown = |id: &str| model.panes.values().any(|pane| pane.process == id);
-    let hidden = model.tree().into_iter().map(|(_, process)| process).find(|p| !shown(&p.id));
-    let pane = hidden.map(new_pane);
-    let at = model.focus;
-    model.last_pane += 1;
-    let id = model.last_pane;
-    if let Some(layout) = &mut model.layout {
-        layout.split(at, direction, id);
-    }
-    let none = pane.is_none();
-    model.panes.insert(id, pane.unwrap_or_else(|| new_pane(&ProcessInfo::default())));
-    focus(model, id, effects);
-    match none {
-        true => start_shell(effects),
-        false => attach_new_runs(model, false, effects),
-    }
-    fit(model, effects);
-}
-
-pub(super) fn start_shell(effects: &mut Vec<Effect>) {
-    let args =
-        SpawnProcessArgs { kind: Some(ProcessKind::Terminal), ..SpawnProcessArgs::default() };
-    effects.push(Effect::call::<SpawnProcess>(&args, CallPurpose::Start));
-}
-
 /// Removes a pane. Its process keeps running.
 pub(super) fn remove(model: &mut Model, id: PaneId, effects: &mut Vec<Effect>) {
-    let order = model.layout.as_ref().map(Layout::panes).unwrap_or_default();
-    let at = order.iter().position(|pane| *pane == id).unwrap_or(0);
-    model.panes.remove(&id);
-    effects.push(Effect::Leave(id));
-    model.layout = model.layout.take().and_then(|layout| layout.without(id));
-    if model.focus == id {
-        let left: Vec<_> = order.into_iter().filter(|pane| *pane != id).collect();
-        model.focus = left.get(at.min(left.len().saturating_sub(1))).copied().unwrap_or(0);
-        send_focus(model, true, effects);
+    if !model.panes.contains_key(&id) {
+        pages::remove_hidden(model, id);
+        return;
     }
-    if model.panes.len() < 2 {
-        model.zoomed = false;
+    let had_focus = model.focus == id;
+    effects.push(Effect::Leave(id));
+    pages::remove_shown(model, id);
+    if model.layout.is_none() && model.pages.len() > 1 {
+        pages::discard(model, effects);
+        return;
+    }
+    if had_focus {
+        send_focus(model, true, effects);
     }
     fit(model, effects);
 }

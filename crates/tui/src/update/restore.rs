@@ -8,6 +8,7 @@ use patterm_wire::restore::{Restore, RestoreMode, RestoreRequest, RestoreResult,
 
 use super::{CallPurpose, Effect, keyboard, notify, panes};
 use crate::action::{Action, typed};
+use crate::list::one_line;
 use crate::model::{Mode, Model, is_alive};
 use crate::view;
 use patterm_screen::input::MouseEvent;
@@ -42,7 +43,7 @@ pub(super) fn refresh(model: &mut Model) {
         *chosen = (*chosen).min(count.saturating_sub(1));
         if count == 0 {
             // The next key was meant for the list; it closes this text.
-            let text = "somebody else has already decided".to_owned();
+            let text = "someone else has already decided".to_owned();
             model.mode = Mode::Text { title: "restore".to_owned(), text, top: 0 };
         }
     }
@@ -99,7 +100,7 @@ fn postpone(model: &mut Model) {
     notify(model, &text, false);
 }
 
-/// Not at all: nothing is restored, and nobody asks again.
+/// Declines for good: nothing is restored, and the question is not asked again.
 fn decline(model: &mut Model, effects: &mut Vec<Effect>) {
     let ids = model.offered().iter().map(|(_, process, _)| process.id.clone()).collect();
     model.mode = Mode::Typing;
@@ -144,15 +145,17 @@ pub(super) fn done(model: &mut Model, result: &RestoreResult, effects: &mut Vec<
     let processes = &result.processes;
     let restored: Vec<&RestoredProcess> =
         processes.iter().filter(|process| process.how != RestoreMode::Not).collect();
-    let new = restored.iter().filter(|process| process.how == RestoreMode::Anew).count();
+    let new = restored.iter().filter(|process| process.how == RestoreMode::NewConversation).count();
     let more = if new > 0 { format!(", {new} with a new conversation") } else { String::new() };
     notify(model, &format!("restored {}{more}", count(restored.len())), false);
     // The offer has already said which agents start a new conversation.
     let late = keyboard::is_late(model);
-    let needs_list =
-        |process: &RestoredProcess| process.reason.is_some() && process.how != RestoreMode::Anew;
+    let needs_list = |process: &RestoredProcess| {
+        process.reason.is_some() && process.how != RestoreMode::NewConversation
+    };
     if !late && processes.iter().any(needs_list) {
-        let lines: Vec<String> = processes.iter().map(RestoredProcess::to_string).collect();
+        let line = |process: &RestoredProcess| one_line(&process.to_string());
+        let lines: Vec<String> = processes.iter().map(line).collect();
         let (title, text) = ("restored".to_owned(), lines.join("\n"));
         model.mode = Mode::Text { title, text, top: 0 };
     }

@@ -106,11 +106,11 @@ fn a_restored_process_is_shown() {
     let effects = sample.handle(Event::Answer(CallPurpose::Restore, Ok(answer))).to_vec();
     assert!(matches!(&effects[..], [Effect::Attach { process, .. }] if process == "p1"));
     assert_eq!(sample.model.notice.as_ref().unwrap().text, "restored 1 process");
-    let anew = json!({"processes": [
+    let restored = json!({"processes": [
         {"process_id": "p1", "name": "lead", "how": "resumed"},
         {"process_id": "p2", "name": "helper", "how": "anew", "reason": "so"},
     ]});
-    sample.handle(Event::Answer(CallPurpose::Restore, Ok(anew)));
+    sample.handle(Event::Answer(CallPurpose::Restore, Ok(restored)));
     let text = &sample.model.notice.as_ref().unwrap().text;
     assert_eq!(text, "restored 2 processes, 1 with a new conversation");
     assert_eq!(sample.model.mode, Mode::Typing, "the offer has said so");

@@ -8,7 +8,8 @@ use super::{CallPurpose, Effect, keys, notify};
 use crate::action::typed;
 use crate::layout::PaneId;
 use crate::model::Model;
-use crate::scroll::Scroll;
+use crate::scroll::{Scroll, Shape, WordMove};
+use crate::send;
 
 /// How much older output to request: some ten thousand lines, in one response.
 const OLDER_BYTES: u64 = 2 << 20;
@@ -17,7 +18,8 @@ const OLDER_BYTES: u64 = 2 << 20;
 pub(super) fn begin(model: &mut Model, id: PaneId, effects: &mut Vec<Effect>) {
     let Some(pane) = model.panes.get_mut(&id).filter(|pane| pane.scroll.is_none()) else { return };
     let height = pane.requested.map_or(24, |size| size.rows);
-    let scroll = Scroll::of(&pane.screen, height);
+    let mut scroll = Scroll::of(&pane.screen, height);
+    scroll.loads = true;
     let since = scroll.end.saturating_sub(OLDER_BYTES);
     let args = RawOutputArgs {
         process_id: pane.process.clone(),
@@ -42,6 +44,10 @@ pub(super) fn key(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
             pane.scroll = Some(scroll);
             notify(model, &text, true);
         }
+        Step::NoCommand => {
+            pane.scroll = Some(scroll);
+            notify(model, "the shell does not mark its commands (OSC 133)", true);
+        }
         Step::Leave => {}
         Step::Copy => copy(model, &scroll, effects),
     }
@@ -55,17 +61,34 @@ pub(super) fn copy(model: &mut Model, scroll: &Scroll, effects: &mut Vec<Effect>
     }
     let (lines, characters) = (text.lines().count(), text.chars().count());
     let notice = match lines {
+        1 if characters == 1 => "copied 1 character".into(),
         1 => format!("copied {characters} characters"),
         _ => format!("copied {lines} lines"),
     };
     notify(model, &notice, false);
+    model.buffer = Some(text.clone());
     effects.push(Effect::Copy(text));
+}
+
+/// Types the last copy into the pane with the focus.
+pub(super) fn paste(model: &mut Model, effects: &mut Vec<Effect>) {
+    let Some(text) = &model.buffer else {
+        notify(model, "nothing has been copied yet", false);
+        return;
+    };
+    let Some(pane) = model.focused_pane() else { return };
+    // A terminal sends the Enter key for the end of a line.
+    let bytes = text.replace('\n', "\r").into_bytes();
+    let bytes = send::paste(&bytes, &pane.screen.modes());
+    effects.push(Effect::Send(model.focus, bytes));
+    (model.sent_at, model.sent_line) = (Some(model.now), false);
 }
 
 enum Step {
     Stay,
     Leave,
     NotFound,
+    NoCommand,
     Copy,
 }
 
@@ -74,6 +97,7 @@ fn search_key(scroll: &mut Scroll, key: &Key) -> Step {
         KeyCode::Escape => {
             scroll.typing = false;
             scroll.search.clear();
+            scroll.update_matches();
         }
         KeyCode::Enter => {
             scroll.typing = false;
@@ -81,7 +105,10 @@ fn search_key(scroll: &mut Scroll, key: &Key) -> Step {
                 return Step::NotFound;
             }
         }
-        _ => keys::edit_line(key, &mut scroll.search),
+        _ => {
+            keys::edit_line(key, &mut scroll.search);
+            scroll.update_matches();
+        }
     }
     Step::Stay
 }
@@ -106,6 +133,7 @@ fn move_key(scroll: &mut Scroll, key: &Key) -> Step {
             'd' => scroll.move_by(page / 2, 0),
             'b' => scroll.move_by(-page, 0),
             'f' => scroll.move_by(page, 0),
+            'v' => scroll.begin_selection(Shape::Block),
             _ => {}
         },
         KeyCode::Char(character) => return letter(scroll, typed(character, key.shift)),
@@ -123,21 +151,29 @@ fn letter(scroll: &mut Scroll, letter: char) -> Step {
         'l' => scroll.move_by(0, 1),
         '0' => scroll.go((scroll.cursor.0, 0)),
         '$' => scroll.go((scroll.cursor.0, usize::MAX)),
+        '^' => scroll.go_to_text(),
+        'w' => scroll.move_word(WordMove::NextBegin),
+        'e' => scroll.move_word(WordMove::NextEnd),
+        'b' => scroll.move_word(WordMove::PreviousBegin),
+        'H' => scroll.go_to_shown(0),
+        'M' => scroll.go_to_shown(scroll.height / 2),
+        'L' => scroll.go_to_shown(usize::MAX),
         'g' => scroll.go((0, 0)),
         'G' => scroll.go((usize::MAX, 0)),
         '/' | '?' => {
             scroll.typing = true;
             scroll.search.clear();
+            scroll.update_matches();
         }
         'n' | 'N' if !scroll.find(letter == 'n') => return Step::NotFound,
-        ' ' | 'v' | 'V' => {
-            scroll.by_rows = letter == 'V';
-            scroll.anchor = Some(scroll.cursor);
-        }
+        ' ' => (scroll.anchor, scroll.shape) = (Some(scroll.cursor), Shape::Text),
+        'v' => scroll.begin_selection(Shape::Text),
+        'V' => scroll.begin_selection(Shape::Rows),
+        'o' if !scroll.select_command() && !scroll.loads => return Step::NoCommand,
         'y' => {
             // Without a selection, the row.
             if scroll.anchor.is_none() {
-                (scroll.anchor, scroll.by_rows) = (Some(scroll.cursor), true);
+                (scroll.anchor, scroll.shape) = (Some(scroll.cursor), Shape::Rows);
             }
             return Step::Copy;
         }

@@ -4,7 +4,7 @@ use patterm_wire::follow::{ProcessInfo, ProcessStatus, ProjectSnapshot};
 use serde_json::json;
 
 use super::*;
-use crate::model::{ListKind, Mode, Question};
+use crate::model::{AgentToStart, ListKind, Mode, Question};
 use crate::sample::{Sample, project};
 
 /// The leader.
@@ -43,9 +43,9 @@ fn everything_typed_goes_to_the_pane_except_after_the_leader() {
     let mut sample = Sample::new(80, 24);
     assert_eq!(sent(sample.type_in("ls\r\x03\x1b[A")), "ls\r\x03\x1b[A");
     assert_eq!(sent(sample.type_in("\x02\x02")), "\x02", "twice is the key itself");
-    assert_eq!(sent(sample.type_in("\x02k")), "", "an unassigned key does nothing");
+    assert_eq!(sent(sample.type_in("\x02h")), "", "an unassigned key does nothing");
     let notice = sample.model.notice.as_ref().map(|notice| notice.text.clone());
-    assert_eq!(notice.as_deref(), Some("ctrl+b k does nothing; ctrl+b ? shows all keys"));
+    assert_eq!(notice.as_deref(), Some("ctrl+b h does nothing; ctrl+b ? shows all keys"));
     assert_eq!(sent(sample.type_in("x")), "x");
     assert_eq!(sample.type_in("\x02d"), [Effect::Quit(None)]);
 }
@@ -72,8 +72,13 @@ fn a_paste_is_bracketed_on_request_and_never_a_command() {
 #[test]
 fn a_prompt_of_many_lines_is_pasted_completely() {
     let mut sample = Sample::new(80, 24);
-    sample.model.mode =
-        Mode::Line { question: Question::Prompt("claude".into()), text: String::new() };
+    sample.model.mode = Mode::Line {
+        question: Question::Prompt(AgentToStart {
+            preset: "claude".into(),
+            ..AgentToStart::default()
+        }),
+        text: String::new(),
+    };
     let effects = sample.type_in("\x1b[200~one\r\ntwo\rthree\x1b[201~\r").to_vec();
     let arguments = json!({"agent": "claude", "agent_instructions": "one\ntwo\nthree"});
     assert_eq!(called(&effects), [("spawn_agent", arguments)]);
@@ -82,24 +87,30 @@ fn a_prompt_of_many_lines_is_pasted_completely() {
 #[test]
 fn processes_are_reached_by_step_number_and_name() {
     let mut sample = Sample::new(80, 24);
-    assert_eq!(attached(sample.type_in("\x02n")), ["p2"]);
-    assert_eq!(attached(sample.type_in("\x02p\x02p")), ["p1", "p5"], "and wraps around");
-    assert_eq!(attached(sample.type_in("\x025")), [""; 0], "it is already shown");
-    assert_eq!(attached(sample.type_in("\x024")), ["p4"]);
+    assert_eq!(attached(sample.type_in("\x02j")), ["p2"]);
+    assert_eq!(attached(sample.type_in("\x02k\x02k")), ["p1", "p5"], "and wraps around");
+    assert_eq!(attached(sample.type_in("\x02\x1b[15~")), [""; 0], "it is already shown");
+    assert_eq!(attached(sample.type_in("\x02\x1bOS")), ["p4"], "the fourth function key");
+    sample.type_in("\x02\x1b[20~");
+    assert_eq!(sample.model.notice.as_ref().unwrap().text, "there is no process 9");
     assert_eq!(attached(sample.type_in("\x02:show help\r")), ["p2"]);
     assert_eq!(sample.model.mode, Mode::Typing);
 }
 
 #[test]
-fn a_split_shows_a_hidden_process_or_a_new_shell() {
+fn a_split_asks_what_to_show_and_enter_is_a_new_shell() {
     let mut sample = Sample::new(120, 40);
-    assert_eq!(attached(sample.type_in("\x02|")), ["p2"]);
+    sample.type_in("\x02|");
+    assert_eq!(sample.model.panes.len(), 1, "not before something was chosen");
+    assert_eq!(attached(sample.type_in("helper\r")), ["p2"]);
     assert_eq!(sample.model.panes.len(), 2);
-    assert_eq!(attached(sample.type_in("\x02-\x02-\x02-")), ["p3", "p4", "p5"]);
-    let effects = sample.type_in("\x02-").to_vec();
+    assert_eq!(attached(sample.type_in("\x02-3\r\x02-4\r\x02-5\r")), ["p3", "p4", "p5"]);
+    sample.type_in("\x02-");
+    let effects = sample.type_in("\r").to_vec();
     assert_eq!(called(&effects), [("spawn_process", json!({"kind": "terminal"}))]);
+    let waiting = sample.model.focus;
     let started = json!({"process_id": "p6", "name": "bash"});
-    sample.handle(Event::Answer(CallPurpose::Start, Ok(started)));
+    sample.handle(Event::Answer(CallPurpose::Start(Some(waiting)), Ok(started)));
     let mut next = project();
     next.processes.push(ProcessInfo { id: "p6".into(), runs: 1, ..ProcessInfo::default() });
     assert_eq!(attached(sample.handle(Event::Snapshot(next))), ["p6"]);
@@ -108,7 +119,7 @@ fn a_split_shows_a_hidden_process_or_a_new_shell() {
     assert_eq!(selected(&sample), "p1", "after the last comes the first");
     sample.type_in("\x02z");
     assert_eq!(sample.model.places().0.len(), 1);
-    sample.type_in("\x02z\x02q");
+    sample.type_in("\x02z\x02Q");
     assert_eq!(sample.model.panes.len(), 5);
 }
 
@@ -119,9 +130,13 @@ fn a_shell_that_cannot_be_started_leaves_no_pane() {
         processes: vec![project().processes.remove(4)],
         ..project()
     }));
-    sample.type_in("\x02|");
+    sample.type_in("\x02|\r");
     assert_eq!(sample.model.panes.len(), 2);
-    sample.handle(Event::Answer(CallPurpose::Start, Err(local_error("the disk is full"))));
+    let waiting = sample.model.focus;
+    sample.handle(Event::Answer(
+        CallPurpose::Start(Some(waiting)),
+        Err(local_error("the disk is full")),
+    ));
     assert_eq!(sample.model.panes.len(), 1);
     assert_eq!(sample.model.notice.as_ref().unwrap().text, "the disk is full");
 }
@@ -129,7 +144,7 @@ fn a_shell_that_cannot_be_started_leaves_no_pane() {
 #[test]
 fn closed_panes_are_removed_and_restarted_ones_attached_again() {
     let mut sample = Sample::new(120, 40);
-    sample.type_in("\x02|");
+    sample.type_in("\x02|2\r");
     let mut next = project();
     next.processes[0].status = ProcessStatus::Starting;
     next.processes[0].runs = 2;
@@ -151,7 +166,7 @@ fn closed_panes_are_removed_and_restarted_ones_attached_again() {
 #[test]
 fn all_panes_are_attached_again_after_the_server_was_replaced() {
     let mut sample = Sample::new(120, 40);
-    sample.type_in("\x02|");
+    sample.type_in("\x02|2\r");
     sample.handle(Event::Lost);
     assert!(!sample.model.connected);
     assert_eq!(attached(sample.handle(Event::Snapshot(project()))), ["p1", "p2"]);
@@ -162,7 +177,7 @@ fn a_selected_process_is_shown() {
     let mut sample = Sample::new(80, 24);
     let next = ProjectSnapshot { selected: Some("p5".to_owned()), selections: 1, ..project() };
     assert_eq!(attached(sample.handle(Event::Snapshot(next.clone()))), ["p5"]);
-    sample.type_in("\x021");
+    sample.type_in("\x02k");
     assert_eq!(attached(sample.handle(Event::Snapshot(next))), [""; 0], "only once");
 }
 
@@ -180,14 +195,14 @@ fn a_running_process_is_shown_before_an_ended_one() {
     let mut snapshot = project();
     snapshot.processes[4].status = ProcessStatus::Stopped;
     assert_eq!(attached(sample.handle(Event::Snapshot(snapshot.clone()))), ["p3"]);
-    sample.type_in("\x025k");
+    sample.type_in("\x02\x1b[15~k");
     assert!(sample.model.notice.as_ref().unwrap().text.starts_with("bash has ended"));
 }
 
 #[test]
 fn attention_is_listed_and_notified_without_focus() {
     let mut sample = Sample::new(80, 24);
-    assert_eq!(attached(sample.type_in("\x02!")), Vec::<&str>::new(), "not before it is chosen");
+    assert_eq!(attached(sample.type_in("\x02u")), Vec::<&str>::new(), "not before it is chosen");
     assert!(matches!(sample.model.mode, Mode::List { kind: ListKind::Attention, .. }));
     assert_eq!(attached(sample.type_in("\r")), ["p3"]);
     sample.type_in("\x1b[O");
@@ -195,7 +210,7 @@ fn attention_is_listed_and_notified_without_focus() {
     next.processes[4].attention = Some("look".to_owned());
     let effects = sample.handle(Event::Snapshot(next)).to_vec();
     assert!(effects.contains(&Effect::Notify("bash: look".to_owned())), "{effects:?}");
-    sample.type_in("\x02!");
+    sample.type_in("\x02u");
     assert!(matches!(sample.model.mode, Mode::List { kind: ListKind::Attention, .. }));
 }
 
@@ -207,15 +222,29 @@ fn an_agent_is_started_with_its_first_prompt() {
     let effects = sample.type_in("fix the lexer\r").to_vec();
     let arguments = json!({"agent": "claude", "agent_instructions": "fix the lexer"});
     assert_eq!(called(&effects), [("spawn_agent", arguments)]);
-    sample.type_in("\x02acodex\r");
+    // Behind "more".
+    sample.type_in("\x02acodex\r\r");
     assert_eq!(sample.model.notice.as_ref().unwrap().text, "`codex` is not in PATH");
 }
 
 #[test]
-fn ending_a_process_asks_first() {
+fn ending_a_process_asks_first_unless_it_has_ended() {
     let mut sample = Sample::new(80, 24);
     assert_eq!(called(sample.type_in("\x02xn")), []);
     assert_eq!(called(sample.type_in("\x02xy")), [("close_process", json!({"process_id": "p1"}))]);
+    sample.type_in("\x02\x1bOS");
+    assert_eq!(called(sample.type_in("\x02x")), [("close_process", json!({"process_id": "p4"}))]);
+    assert_eq!(called(sample.type_in("\x02R")), [("restart_process", json!({"process_id": "p4"}))]);
+    assert_eq!(called(sample.type_in("\x02X")), []);
+    assert_eq!(
+        sample.model.notice.as_ref().unwrap().text,
+        "dev is not running; ctrl+b R starts it"
+    );
+    sample.type_in("\x02\x1bOP");
+    let mut next = project();
+    next.processes[0].status = ProcessStatus::Exited;
+    sample.handle(Event::Snapshot(next));
+    assert_eq!(called(sample.type_in("\x02xn")), [], "its helpers run, and would end with it");
     let renamed = json!({"process_id": "p1", "name": "lead2"});
     assert_eq!(called(sample.type_in("\x02r2\r")), [("rename_process", renamed)]);
 }
@@ -251,7 +280,7 @@ fn mouse_events_go_to_the_tui_unless_the_program_requests_them() {
 #[test]
 fn dividers_and_the_edge_of_the_tree_can_be_dragged() {
     let mut sample = Sample::new(120, 40);
-    sample.type_in("\x02|");
+    sample.type_in("\x02|2\r");
     let before = sample.model.places().0[0].1.width;
     let line = sample.model.places().1[0].line;
     let (x, y) = (line.x + 1, line.y + 3);
@@ -269,7 +298,7 @@ fn programs_get_focus_reports_on_request() {
     let first = sample.model.focus;
     sample.show(first, "\x1b[?1004h");
     assert_eq!(sent(sample.type_in("\x1b[O\x1b[I")), "\x1b[O\x1b[I");
-    assert_eq!(sent(sample.type_in("\x02|")), "\x1b[O");
+    assert_eq!(sent(sample.type_in("\x02|2\r")), "\x1b[O");
     assert_eq!(sent(sample.type_in(&format!("{LEAD}o"))), "\x1b[I");
 }
 
@@ -307,8 +336,22 @@ fn a_text_scrolls_with_keys_and_wheel_up_to_its_end() {
 }
 
 /// Input, in any order.
-const PIECES: [&str; 32] = [
+const PIECES: [&str; 46] = [
     "\x02",
+    "\x02c",
+    "\x02|\r",
+    "\x02-2\r",
+    "\x02!",
+    "\x02J\r",
+    "\x02.\r",
+    "\x02&y",
+    "\x02 ",
+    "\x02}",
+    "\x02\x0f",
+    "\x02\x1b[D",
+    "\x02\x1b[1;5A",
+    "\x02q1",
+    "\x02s3\r",
     "c",
     "a",
     "x",

@@ -8,6 +8,7 @@ use patterm_wire::requests::{Trust, TrustRequest};
 use patterm_wire::tools::{GetProjectStatus, ProjectFileStatus};
 
 use super::{CallPurpose, Effect, notify};
+use crate::list::one_line;
 use crate::model::{Mode, Model};
 use crate::trust::TrustPanel;
 use crate::view;
@@ -21,7 +22,7 @@ const LOOK_MS: u64 = 1_000;
 
 /// Opens the panel, or shows why there is nothing to decide.
 pub(super) fn open(model: &mut Model, effects: &mut Vec<Effect>) {
-    match model.snapshot.project_file.state {
+    match &model.snapshot.project_file.state {
         ProjectFileState::Absent => {
             notify(model, "this project has no patterm.toml; `patterm init` writes one", false);
         }
@@ -29,6 +30,9 @@ pub(super) fn open(model: &mut Model, effects: &mut Vec<Effect>) {
         ProjectFileState::Untrusted | ProjectFileState::Faulty => {
             model.mode = Mode::Trust(TrustPanel::default());
             request_status(effects);
+        }
+        ProjectFileState::Other(state) => {
+            notify(model, &format!("patterm.toml is {}", one_line(state)), false);
         }
     }
 }
@@ -48,9 +52,9 @@ pub(super) fn apply_snapshot(
         return;
     }
     if matches!(model.mode, Mode::Trust(_)) {
-        return update_panel(model, now.state, effects);
+        return update_panel(model, &now.state, effects);
     }
-    match (before.map(|before| before.state), now.state) {
+    match (before.map(|before| &before.state), now.state) {
         // The user has just opened the project and has not typed anything yet.
         (None, ProjectFileState::Untrusted) if model.mode == Mode::Typing => {
             model.mode = Mode::Trust(TrustPanel { not_before: u64::MAX, ..TrustPanel::default() });
@@ -62,7 +66,13 @@ pub(super) fn apply_snapshot(
             notify(model, text, true);
         }
         (Some(_), ProjectFileState::Untrusted) => {
-            notify(model, "patterm.toml is not trusted and does not take effect", true);
+            let text = match model.snapshot.project_file.changed {
+                true => {
+                    "patterm.toml has changed; the changes do not take effect until you trust them"
+                }
+                false => "patterm.toml is not trusted and does not take effect",
+            };
+            notify(model, text, true);
         }
         (Some(_), ProjectFileState::Faulty) => {
             notify(model, "patterm.toml has errors and does not take effect", true);
@@ -72,7 +82,7 @@ pub(super) fn apply_snapshot(
 }
 
 /// A new content is shown from its beginning, so that nobody trusts it unseen.
-fn update_panel(model: &mut Model, now: ProjectFileState, effects: &mut Vec<Effect>) {
+fn update_panel(model: &mut Model, now: &ProjectFileState, effects: &mut Vec<Effect>) {
     match now {
         ProjectFileState::Untrusted | ProjectFileState::Faulty => {
             let not_before = u64::MAX;
@@ -84,6 +94,9 @@ fn update_panel(model: &mut Model, now: ProjectFileState, effects: &mut Vec<Effe
             close(model, "patterm.toml is trusted; a changed file must be trusted again");
         }
         ProjectFileState::Absent => close(model, "patterm.toml was removed"),
+        ProjectFileState::Other(state) => {
+            close(model, &format!("patterm.toml is {}", one_line(state)));
+        }
     }
 }
 
@@ -99,12 +112,20 @@ fn close(model: &mut Model, text: &str) {
     model.mode = Mode::Text { title, text, top: 0 };
 }
 
+/// The heading between the changes and the whole content.
+const DECLARES: &str = "All that it declares:";
+
 /// The server's description of the file.
 pub(super) fn answered(model: &mut Model, file: ProjectFileStatus) {
     let Mode::Trust(panel) = &mut model.mode else { return };
-    panel.lines = match &file.would_run {
-        Some(would_run) => would_run.lines().map(str::to_owned).collect(),
-        None => file.faults,
+    let own = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    panel.lines = match (&file.would_run, &file.changes) {
+        (Some(would_run), None) => own(would_run),
+        (Some(would_run), Some(changes)) => {
+            [own(changes), vec![String::new(), DECLARES.into(), String::new()], own(would_run)]
+                .concat()
+        }
+        (None, _) => file.faults,
     };
     panel.top = 0;
     if panel.not_before > 0 {
@@ -185,7 +206,7 @@ mod tests {
     fn file(state: ProjectFileState, hash: &str) -> Event {
         let hash = Some(hash.to_owned());
         Event::Snapshot(ProjectSnapshot {
-            project_file: ProjectFileInfo { state, hash },
+            project_file: ProjectFileInfo { state, hash, changed: false },
             ..project()
         })
     }

@@ -7,22 +7,34 @@ use serde_json::json;
 use super::view;
 use crate::canvas::Canvas;
 use crate::paint::{ColourDepth, paint};
-use crate::sample::{Sample, project};
+use crate::sample::{Sample, others, project};
 use crate::update::{CallPurpose, Event};
 
 /// Every view: the keys that open it, and a text that must be visible even with 20 columns and 5 rows.
-const VIEWS: [(&str, &str); 22] = [
+const VIEWS: [(&str, &str); 34] = [
     ("", "lead says hello"),
-    ("\x02", "new shell"),
-    ("\x02:", "start a shell"),
+    ("\x02", "new page"),
+    ("\x02|", "new shell"),
+    ("\x02s", "lead"),
+    ("\x02|2\r\x02q", "1"),
+    ("\x02|2\r\x02!", "1:helper*"),
+    ("\x02|2\r\x02!\x02w", "helper"),
+    ("\x02|2\r\x02!\x02,", "name of page 1"),
+    ("\x02|2\r\x02!\x02&", "close page 1?"),
+    ("\x02|2\r\x02!\x02J", "lead"),
+    ("\x02:", "start a she"),
     ("\x02:zz", "no matching"),
     ("\x02?", "Keys go to the"),
+    ("\x02D", "@ lead"),
+    ("\x02DX", "stop lead"),
     ("\x02a", "Claude"),
-    ("\x02a\r", "first prompt for"),
+    ("\x02a\r", "first prompt"),
+    ("\x02A", "Claude"),
     ("\x02m", "lead"),
     ("\x02t", "t1"),
-    ("\x02s", "no scratchpads"),
+    ("\x02S", "no scratchpads"),
     ("\x02P", "no process has"),
+    ("\x02v", "reading"),
     ("\x02x", "close lead"),
     ("\x02X", "stop lead"),
     ("\x02R", "restart lead"),
@@ -30,16 +42,17 @@ const VIEWS: [(&str, &str); 22] = [
     ("\x02[", "lead says hello"),
     ("\x02[/hello", "search: hello"),
     ("\x02[/hello\rV", "lead says hello"),
-    ("\x02|", "lead"),
-    ("\x02|\x02-\x02z", ""),
-    ("\x02b\x02!", "◆ tests"),
-    ("\x02b\x02!\r", "tests: may I"),
+    ("\x02|2\r", "lead"),
+    ("\x02|2\r\x02-3\r\x02z", ""),
+    ("\x02b\x02u", "◆ tests"),
+    ("\x02b\x02u\r", "tests: may I"),
 ];
 
 /// A view, opened at a size.
 fn opened(keys: &str, width: u16, height: u16) -> Sample {
     let mut sample = Sample::new(width, height);
     sample.type_in(keys);
+    sample.handle(Event::LeaderWaited);
     sample
 }
 
@@ -52,14 +65,26 @@ fn other_views(width: u16, height: u16) -> Vec<(&'static str, Sample)> {
     fault.handle(Event::Settings(Ok("leader = 1".to_owned())));
     let mut away = Sample::new(width, height);
     away.handle(Event::Lost);
+    let mut hung = Sample::new(width, height);
+    hung.handle(Event::Hung("it is suspended (pid 7)".to_owned()));
     let first = Sample::empty(width, height);
     let ended = Sample::after_the_end(width, height);
     let mut untrusted = Sample::new(width, height);
     super::tests::untrusted(&mut untrusted);
+    let mut overview = Sample::new(width, height);
+    overview.type_in("\x02L");
+    others(&mut overview);
+    let mut answer = Sample::new(width, height);
+    answer.type_in("\x02L");
+    others(&mut answer);
+    answer.type_in("\x1b[Fk\x1b[C");
     vec![
+        ("compiler", overview),
+        ("1. Yes", answer),
         ("Plan", pad),
         ("tui.toml:1:10", fault),
         ("no server", away),
+        ("The server does", hung),
         ("patterm", first),
         ("[x]", ended),
         ("process db", untrusted),
@@ -144,7 +169,7 @@ fn check_painted(
 #[test]
 fn output_reaches_the_terminal_only_as_cells() {
     let mut sample = Sample::new(90, 30);
-    sample.type_in("\x02|");
+    sample.type_in("\x02|2\r");
     let panes: Vec<_> = sample.model.panes.keys().copied().collect();
     let mut terminal = Screen::new(Size::new(30, 90));
     let mut before: Option<Canvas> = None;

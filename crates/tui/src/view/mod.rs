@@ -1,9 +1,23 @@
 //! Draws a model.
 
 #[cfg(test)]
+mod condition_tests;
+mod dashboard;
+#[cfg(test)]
+mod dashboard_tests;
+#[cfg(test)]
 mod every_view_tests;
+mod labels;
+mod logs;
+#[cfg(test)]
+mod logs_tests;
 mod overlay;
+mod overview;
+#[cfg(test)]
+mod page_tests;
+mod pages;
 mod pane;
+mod prompt;
 mod restore;
 mod status;
 mod style;
@@ -16,7 +30,12 @@ mod welcome;
 use crate::canvas::Canvas;
 use crate::model::{Mode, Model};
 
-pub(crate) use overlay::{last_top, list_row};
+pub(crate) use dashboard::{DashboardPlace, place_at as dashboard_at};
+pub(crate) use logs::log_rows;
+pub(crate) use overlay::{LEADER_MS, last_top, list_row};
+pub(crate) use overview::overview_place;
+pub(crate) use pages::page_at;
+pub(crate) use pane::{PlainPane, plain_panes, redraw};
 pub(crate) use restore::offer_row;
 pub(crate) use tree::process_at as tree_row;
 pub(crate) use trust::body as trust_body;
@@ -36,5 +55,6 @@ pub(crate) fn view(model: &Model) -> Canvas {
     if model.mode != Mode::Typing {
         overlay::draw(model, &mut canvas);
     }
+    status::draw_hung(model, &mut canvas);
     canvas
 }

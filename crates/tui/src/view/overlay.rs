@@ -2,24 +2,40 @@
 
 use patterm_screen::Span;
 
-use super::{restore, style, tree, trust};
+use super::{dashboard, labels, logs, overview, prompt, restore, style, tree, trust};
 use crate::action::ACTIONS;
 use crate::canvas::{Canvas, Rect, text_width};
 use crate::list;
 use crate::markdown::{self, Row};
-use crate::model::{ListKind, Mode, Model};
+use crate::model::{ListKind, Mode, Model, Question};
+
+/// After this time, the keys after the leader are shown.
+pub(crate) const LEADER_MS: u64 = 300;
 
 pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     match &model.mode {
+        Mode::Line { question: Question::Prompt(agent), text } => {
+            prompt::draw(model, agent, text, canvas);
+        }
         Mode::Typing | Mode::Line { .. } | Mode::Confirm(_) | Mode::Interrupted { .. } => {}
+        // A user who knows the key presses it at once and needs no list.
+        Mode::Leader if model.now < model.leader_at.saturating_add(LEADER_MS) => {}
         Mode::Leader => leader(model, canvas),
+        Mode::Labels => labels::draw(model, canvas),
         Mode::List { kind, chosen, filter } => draw_list(model, *kind, *chosen, filter, canvas),
         Mode::Text { title, top, .. } => draw_text(model, title, *top, canvas),
+        Mode::Pad { name, top, .. } => {
+            draw_text(model, &format!("scratchpad {name}"), *top, canvas);
+        }
+        Mode::Logs => logs::draw(model, canvas),
         Mode::Help { top } => draw_text(model, "help", *top, canvas),
         Mode::Restore { chosen, left_out } => {
             restore::draw(model, *chosen, left_out, canvas);
         }
+        Mode::Dashboard { .. } => dashboard::draw(model, canvas),
         Mode::Trust(panel) => trust::draw(model, panel, canvas),
+        Mode::Overview(place) => overview::draw(model, place, canvas),
+        Mode::Answer(panel) => overview::draw_answer(model, panel, canvas),
     }
 }
 
@@ -29,12 +45,13 @@ pub(super) fn above_status(model: &Model) -> Rect {
 
 /// The leader's keys, in as many columns as fit, right above the status bar.
 fn leader(model: &Model, canvas: &mut Canvas) {
-    const COLUMN: u16 = 19;
     let area = above_status(model);
+    // The width of a key, and of a key with its description.
+    let (key_width, column_width) = if area.width < 40 { (4, 19) } else { (12, 26) };
     let keys = &model.settings.keys;
     let shown = ACTIONS.iter().filter_map(|entry| Some((keys.shown(entry)?, entry.short)));
     let shown: Vec<_> = shown.collect();
-    let columns = (area.width.saturating_sub(2) / COLUMN).max(1);
+    let columns = (area.width.saturating_sub(2) / column_width).max(1);
     let rows = (shown.len() as u16).div_ceil(columns).max(1);
     let height = (rows + 2).min(area.height);
     let room = Rect { y: area.bottom() - height, height, ..area };
@@ -46,14 +63,20 @@ fn leader(model: &Model, canvas: &mut Canvas) {
         if row >= inner.height {
             continue;
         }
-        let x = inner.x + column * COLUMN;
-        let edge = (x + COLUMN - 1).min(inner.right());
+        let x = inner.x + column * column_width;
+        let edge = (x + column_width - 1).min(inner.right());
         let after = canvas.put(x, inner.y + row, edge, &format!(" {key}"), &model.theme().accent);
-        canvas.put_cut((x + 5).max(after + 1), inner.y + row, edge, short, &model.theme().text);
+        canvas.put_cut(
+            (x + key_width + 1).max(after + 1),
+            inner.y + row,
+            edge,
+            short,
+            &model.theme().text,
+        );
     }
 }
 
-/// Narrower lists show only names.
+/// Narrower lists show only names, and marks of two characters.
 const DETAIL_WIDTH: u16 = 30;
 
 fn list_room(model: &Model) -> Rect {
@@ -79,7 +102,8 @@ pub(crate) fn list_row(model: &Model, x: u16, y: u16) -> Option<usize> {
     }
 }
 
-fn first_shown(chosen: usize, rows: usize, count: usize) -> usize {
+/// The first row to show, so that the chosen one is visible.
+pub(super) fn first_shown(chosen: usize, rows: usize, count: usize) -> usize {
     (chosen + 1).saturating_sub(rows).min(count.saturating_sub(rows))
 }
 
@@ -103,11 +127,12 @@ fn draw_list(model: &Model, kind: ListKind, chosen: usize, filter: &str, canvas:
         );
     }
     let marks = items.iter().map(|item| text_width(&item.mark)).max().unwrap_or(0) as u16;
+    let marks = marks.min(if room.width < DETAIL_WIDTH { 2 } else { marks });
     let first = first_shown(chosen, usize::from(inner.height), items.len());
     let shown = items.iter().enumerate().skip(first).take(usize::from(inner.height));
     for (line, (at, item)) in shown.enumerate() {
         let row = Rect { y: inner.y + line as u16, height: 1, ..inner };
-        canvas.put(row.x + 1, row.y, row.right(), &item.mark, &model.theme().accent);
+        canvas.put(row.x + 1, row.y, row.x + 1 + marks, &item.mark, &model.theme().accent);
         let x = row.x + marks + if marks > 0 { 2 } else { 1 };
         // The detail gets the rest of the row, and at least a third of it.
         let detail_text = if row.width < DETAIL_WIDTH { "" } else { &item.detail };
@@ -129,18 +154,17 @@ fn text_width_of(model: &Model) -> u16 {
     width.saturating_sub(if width < 40 { 4 } else { 8 }).min(100)
 }
 
-/// The rows of a text or the help.
+/// The rows of a text, a scratchpad or the help.
 fn text_rows(model: &Model) -> Vec<Row> {
-    match &model.mode {
-        Mode::Text { text, .. } => {
-            markdown::rows(text, usize::from(text_width_of(model)), model.theme())
-        }
-        Mode::Help { .. } => {
-            let style = || model.theme().text.clone();
-            help(model).into_iter().map(|text| vec![Span { text, style: style() }]).collect()
-        }
+    let width = usize::from(text_width_of(model));
+    let lines = match &model.mode {
+        Mode::Pad { text, .. } => return markdown::rows(text, width, model.theme()),
+        Mode::Text { text, .. } => tree::wrap(text, width),
+        Mode::Help { .. } => help(model),
         _ => Vec::new(),
-    }
+    };
+    let row = |text| vec![Span { text, style: model.theme().text.clone() }];
+    lines.into_iter().map(row).collect()
 }
 
 /// The first visible row when scrolled to the end.
@@ -149,7 +173,7 @@ pub(crate) fn last_top(model: &Model) -> usize {
     text_rows(model).len().saturating_sub(rows)
 }
 
-/// Draws a text or the help.
+/// Draws a text, a scratchpad or the help.
 fn draw_text(model: &Model, title: &str, top: usize, canvas: &mut Canvas) {
     let area = above_status(model);
     let rows = text_rows(model);
@@ -172,6 +196,22 @@ fn draw_text(model: &Model, title: &str, top: usize, canvas: &mut Canvas) {
     }
 }
 
+/// What the help says after the keys.
+const HELP: [&str; 6] = [
+    "In the tree: @ agent, $ command, > shell; ● working or running, ○ idle, ◆ waiting for you, ! asks for \
+     attention, ↺ interrupted, → marked, * bell, • new output.",
+    "In the dashboard: arrows choose a row and the column to sort by, r reverses the order, enter shows the \
+     process; restart, stop and close work without the leader.",
+    "In scrollback: arrows, hjkl, w, b and e, page up and down, g and G; / searches, n and N repeat the search; \
+     v, V or ctrl+v selects text, rows or a block, o the last command's output; y or enter copies, q closes.",
+    "In the logs: tab shows one process, f only lines with a text; / searches, n and N repeat the search; G \
+     follows, q closes.",
+    "Mouse: click in the tree or on a page's name, scroll with the wheel, drag to copy (with alt: a block), \
+     double-click a word, triple-click a line, click a link, drag lines to resize; hold shift if the program \
+     uses the mouse.",
+    "Set keys and colours in ~/.config/patterm/tui.toml.",
+];
+
 fn help(model: &Model) -> Vec<String> {
     let keys = &model.settings.keys;
     let leader = keys.leader_name();
@@ -181,24 +221,15 @@ fn help(model: &Model) -> Vec<String> {
         lines.push(String::new());
     }
     lines.push(format!("Keys go to the pane, except after {leader}:"));
+    if model.in_tmux && keys.has_tmux_leader() {
+        lines.push(format!("(In tmux, press {leader} twice, or set another leader in tui.toml.)"));
+    }
     lines.push(String::new());
     let shown = ACTIONS.iter().filter(|entry| !keys.all(entry).is_empty());
-    lines.extend(shown.map(|entry| format!("  {:<12} {}", keys.all(entry), entry.description)));
-    lines.extend(
-        [
-            "",
-            "In the tree: @ agent, $ command, > shell; ● working or running, ○ idle,",
-            "◆ waiting for you, ! asks for attention, → marked, * bell, • new output.",
-            "",
-            "In scrollback: arrows or hjkl, page up and down, g and G; / searches,",
-            "n and N repeat the search; v or V selects, y or enter copies, q closes.",
-            "",
-            "Mouse: click in the tree, scroll with the wheel, drag to copy, drag lines",
-            "to resize; hold shift if the program uses the mouse.",
-            "",
-            "Set keys and colours in ~/.config/patterm/tui.toml.",
-        ]
-        .map(str::to_owned),
-    );
+    lines.extend(shown.map(|entry| format!("  {:<13} {}", keys.all(entry), entry.description)));
+    for paragraph in HELP {
+        lines.push(String::new());
+        lines.extend(tree::wrap(paragraph, usize::from(text_width_of(model))));
+    }
     lines
 }

@@ -1,11 +1,11 @@
 //! Panes: the screens of their programs, or their scrollback.
 
-use patterm_screen::{Attributes, CursorShape, Style};
+use patterm_screen::{Attributes, CursorShape, Size, Style};
 
 use super::style;
 use crate::action::Action;
 use crate::canvas::{Canvas, Caret, Rect};
-use crate::layout::Direction;
+use crate::layout::{Direction, PaneId};
 use crate::model::{Mode, Model, Pane, is_alive};
 use crate::scroll::Scroll;
 
@@ -33,13 +33,64 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     }
 }
 
+/// A pane that shows its program's screen and nothing else: when the program prints, only the rows that change have to
+/// be drawn again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PlainPane {
+    pub(crate) id: PaneId,
+    pub(crate) body: Rect,
+}
+
+/// The panes that are drawn that way; none while something covers them.
+pub(crate) fn plain_panes(model: &Model) -> Vec<PlainPane> {
+    if model.mode != Mode::Typing || model.hung.is_some() || model.width < 2 || model.height < 2 {
+        return Vec::new();
+    }
+    let places = model.places().0.into_iter();
+    let plain = places.map(|(id, room)| PlainPane { id, body: model.body(room) });
+    plain
+        .filter(|plain| {
+            model.panes.get(&plain.id).is_some_and(|pane| is_plain(model, pane, plain.body))
+        })
+        .collect()
+}
+
+/// Whether nothing but the rows of its screen is drawn in a pane.
+fn is_plain(model: &Model, pane: &Pane, body: Rect) -> bool {
+    let is_whole = pane.screen.size() == Size::new(body.height, body.width);
+    let process = model.process(&pane.process);
+    let has_problem = process.is_none_or(|process| process.output_problem.is_some());
+    is_whole
+        && pane.live
+        && pane.scroll.is_none()
+        && pane.refused.is_none()
+        && !pane.screen.modes().reverse_video
+        && !has_problem
+        && process.is_some_and(is_alive)
+}
+
+/// Draws some rows of such a pane again, and the cursor.
+pub(crate) fn redraw(model: &Model, plain: PlainPane, rows: &[u16], canvas: &mut Canvas) {
+    let Some(pane) = model.panes.get(&plain.id) else { return };
+    let body = plain.body;
+    for row in rows {
+        let y = body.y + row;
+        canvas.blank(y, body.x, body.right());
+        canvas.put_runs(body.x, y, body.right(), &pane.screen.styled_row(*row).spans);
+    }
+    if plain.id == model.focus {
+        canvas.caret = caret(pane, body);
+    }
+}
+
 fn title(model: &Model, pane: &Pane, room: Rect, focused: bool, canvas: &mut Canvas) {
     for x in room.x..room.right() {
         canvas.put(x, room.y, room.right(), "─", &model.theme().dim);
     }
     let Some(process) = model.process(&pane.process) else { return };
     let (sign, word, state_style) = style::state(process, model.theme());
-    let name_style = if focused { &model.theme().bar } else { &model.theme().text };
+    let has_keys = focused || model.broadcast;
+    let name_style = if has_keys { &model.theme().bar } else { &model.theme().text };
     let edge = room.right().saturating_sub(1);
     let x = canvas.put_cut(room.x + 1, room.y, edge, &format!(" {} ", process.name), name_style);
     canvas.put_cut(x, room.y, edge, &format!(" {sign} {word} "), state_style);
@@ -64,11 +115,32 @@ fn screen(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
             }
         }
     }
+    other_size(model, pane, body, canvas);
     if let Some(why) = &pane.refused {
         canvas.put_cut(body.x, body.y, body.right(), why, &model.theme().dim);
     }
     output_problem(model, pane, body, canvas);
     ended(model, pane, body, canvas);
+}
+
+/// A program has its new size within this time.
+const RESIZE_MS: u64 = 500;
+
+/// Shows in a corner that the program has the size of another terminal.
+fn other_size(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
+    let size = pane.screen.size();
+    // The server may not have resized it yet.
+    let is_new = model.now < pane.requested_at.saturating_add(RESIZE_MS);
+    // The size of a program that has ended does not matter, and its row says something else.
+    let has_ended = model.process(&pane.process).is_some_and(|process| !is_alive(process));
+    if !pane.live || is_new || has_ended || (size.columns, size.rows) == (body.width, body.height) {
+        return;
+    }
+    let text = format!(" {}×{}, for another terminal ", size.columns, size.rows);
+    let width = crate::canvas::text_width(&text) as u16;
+    let x = body.right().saturating_sub(width).max(body.x);
+    let y = body.bottom().saturating_sub(1);
+    canvas.put_cut(x, y, body.right(), &text, &model.theme().bar);
 }
 
 /// Shows in a corner that not all of the program's output is stored.
@@ -90,46 +162,61 @@ fn ended(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
     let (_, word, _) = style::state(process, model.theme());
     let press = |action| model.settings.keys.press(action);
     let (again, close) = (press(Action::Restart), press(Action::Close));
-    let text = format!(" {word} · {again} restarts it, {close} closes it ");
+    let word = process.why_not_running.as_ref().unwrap_or(&word);
+    let offer = match (process.waiting_for.is_empty(), process.runs) {
+        (false, _) => format!("{} cancels its start", press(Action::Stop)),
+        (true, 0) => format!("{again} starts it, {close} closes it"),
+        (true, _) => format!("{again} restarts it, {close} closes it"),
+    };
+    let text = format!(" {word} · {offer} ");
     let y = body.bottom().saturating_sub(1);
     canvas.put_cut(body.x, y, body.right(), &text, &model.theme().bar);
 }
 
 fn rows(model: &Model, scroll: &Scroll, body: Rect, canvas: &mut Canvas) {
-    let selection = scroll.selection();
     let shown = scroll.rows.iter().enumerate().skip(scroll.top).take(usize::from(body.height));
     for (line, (row, styled)) in shown.enumerate() {
         let y = body.y + line as u16;
         canvas.put_runs(body.x, y, body.right(), &styled.spans);
-        mark_matches(scroll, &styled.text(), Rect { y, height: 1, ..body }, canvas);
-        let Some((from, to)) = selection else { continue };
-        if (from.0..=to.0).contains(&row) {
-            let left = if row == from.0 { from.1 } else { 0 };
-            let right = if row == to.0 { to.1.saturating_add(1) } else { usize::MAX };
-            let width = usize::from(body.width);
+        let width = usize::from(body.width);
+        let part = |left: usize, right: usize| {
             let (left, right) = (left.min(width) as u16, right.min(width) as u16);
-            let part = Rect::new(body.x + left, y, right.saturating_sub(left), 1);
-            canvas.restyle(part, flip);
+            Rect::new(body.x + left, y, right.saturating_sub(left), 1)
+        };
+        for found in scroll.matches_in(row) {
+            let is_current = (row, found.from) == scroll.cursor;
+            canvas.restyle(part(found.from, found.to), |style| mark(style, model, is_current));
+        }
+        if let Some((left, right)) = scroll.selected_in(row) {
+            canvas.restyle(part(left, right.saturating_add(1)), flip);
         }
     }
-    let place = format!(" {}/{} ", scroll.cursor.0 + 1, scroll.rows.len());
-    let x = body.right().saturating_sub(place.len() as u16).max(body.x);
+    let matches = match (scroll.search.is_empty(), scroll.match_number()) {
+        (true, _) => String::new(),
+        (false, Some(number)) => format!(" match {number} of {} ·", scroll.matches.len()),
+        (false, None) if scroll.matches.len() == 1 => " 1 match ·".to_owned(),
+        (false, None) => format!(" {} matches ·", scroll.matches.len()),
+    };
+    // A narrow pane needs the row for its text.
+    let matches = if body.width < 40 { "" } else { &matches };
+    let place = match scroll.match_number() {
+        // Somebody who searches needs the matches more than the position.
+        Some(number) if (24..40).contains(&body.width) && !scroll.search.is_empty() => {
+            format!(" {number} of {} ", scroll.matches.len())
+        }
+        _ => format!("{matches} {}/{} ", scroll.cursor.0 + 1, scroll.rows.len()),
+    };
+    let place_width = crate::canvas::text_width(&place) as u16;
+    let x = body.right().saturating_sub(place_width).max(body.x);
     canvas.put(x, body.y, body.right(), &place, &model.theme().bar);
 }
 
-/// Underlines search matches.
-fn mark_matches(scroll: &Scroll, text: &str, room: Rect, canvas: &mut Canvas) {
-    let (wanted, text) = (scroll.search.to_lowercase(), text.to_lowercase());
-    if wanted.is_empty() {
-        return;
-    }
-    for (at, found) in text.match_indices(&wanted) {
-        let x = room.x + crate::canvas::text_width(&text[..at]) as u16;
-        let width = crate::canvas::text_width(found) as u16;
-        let width = width.min(room.right().saturating_sub(x));
-        canvas.restyle(Rect::new(x, room.y, width, 1), |style| {
-            style.attributes = style.attributes | Attributes::UNDERLINE | Attributes::BOLD;
-        });
+/// Highlights a match; the one at the cursor more than the others.
+fn mark(style: &mut Style, model: &Model, is_current: bool) {
+    style.attributes = style.attributes | Attributes::UNDERLINE | Attributes::BOLD;
+    style.foreground = model.theme().accent.foreground;
+    if is_current {
+        style.attributes = style.attributes | Attributes::INVERSE;
     }
 }
 

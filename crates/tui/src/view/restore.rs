@@ -78,7 +78,7 @@ fn draw_one(
     left_out: bool,
     canvas: &mut Canvas,
 ) {
-    let mark = match (offer.how, left_out) {
+    let mark = match (&offer.how, left_out) {
         (RestoreMode::Not, _) => " ✗ ",
         (_, true) => "[ ]",
         (_, false) => "[x]",
@@ -91,11 +91,12 @@ fn draw_one(
 }
 
 fn how(offer: &RestoreOffer) -> String {
-    let how = match offer.how {
+    let how = match &offer.how {
         RestoreMode::Again => "starts again",
         RestoreMode::Resumed => "resumes its conversation",
-        RestoreMode::Anew => "new conversation",
+        RestoreMode::NewConversation => "new conversation",
         RestoreMode::Not => "cannot be started",
+        RestoreMode::Other(how) => &one_line(how),
     };
     let reason = offer.reason.as_ref().map(|reason| format!(": {}", one_line(reason)));
     format!("{how}{}", reason.unwrap_or_default())
@@ -103,11 +104,12 @@ fn how(offer: &RestoreOffer) -> String {
 
 /// What ended everything, and when.
 fn happened(offer: &RestoreOffer, now: u64) -> String {
-    let what = match offer.cause {
+    let what = match &offer.cause {
         EndCause::Kill => "`patterm kill` ended everything",
         EndCause::Signal => "A signal ended everything",
         EndCause::Reboot => "The machine was rebooted",
         EndCause::Lost => "The server and its keeper were killed",
+        EndCause::Other(cause) => &format!("Everything ended ({})", one_line(cause)),
     };
     let when = offer.at.map(|at| ago(now.saturating_sub(at))).unwrap_or_default();
     format!("{what}{when}. These were running:")

@@ -3,9 +3,10 @@
 use patterm_screen::Style;
 
 use super::style;
-use crate::action::Action;
+use crate::action::{ACTIONS, Action};
 use crate::canvas::{Canvas, text_width};
-use crate::model::{Confirmation, Mode, Model, Question, is_alive};
+use crate::list::number;
+use crate::model::{Confirmation, ListKind, Mode, Model, Question, is_alive, need};
 
 pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     let y = model.height - 1;
@@ -26,15 +27,15 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     }
     if let Mode::Interrupted { name } = &model.mode {
         let text = format!("✗ {}", crate::list::one_line(&interrupted_text(model, name)));
-        return long_notice(model, &text, canvas);
+        return long_notice(model, &text, model.height, canvas);
     }
-    let mut x = 1;
+    let mut x = super::pages::draw(model, canvas);
     match &model.notice {
         Some(notice) => {
             let mark = if notice.is_error { "✗ " } else { "" };
             let text = format!("{mark}{}", crate::list::one_line(&notice.text));
             if text_width(&text) as u16 + 2 > left_edge {
-                long_notice(model, &text, canvas);
+                long_notice(model, &text, model.height, canvas);
                 return;
             }
             canvas.put(x, y, left_edge, &text, &model.theme().bar);
@@ -44,9 +45,10 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
                 x = canvas.put_cut(x, y, left_edge, &format!("✗ {problem}"), &error_style(model))
                     + 2;
             }
-            let parts = summary(model);
+            let parts = summary(model, usize::from(left_edge.saturating_sub(x + 3)));
             // On a narrow terminal, urgent parts come before the keys.
-            let urgent = !model.connected || !model.needing_attention().is_empty();
+            let urgent =
+                !model.connected || model.broadcast || !model.needing_attention().is_empty();
             if let Some(first) = parts.first().filter(|_| urgent && model.mode == Mode::Typing)
                 && x + text_width(first) as u16 + 2 >= left_edge
             {
@@ -70,12 +72,23 @@ fn error_style(model: &Model) -> Style {
     style
 }
 
-/// A notice that is too long for one row takes more rows above it.
-fn long_notice(model: &Model, text: &str, canvas: &mut Canvas) {
+/// Says over everything else, right above the status bar, that the server does not answer.
+pub(super) fn draw_hung(model: &Model, canvas: &mut Canvas) {
+    let Some(advice) = &model.hung else { return };
+    let leave = model.settings.keys.press(Action::Detach);
+    let text = format!(
+        "✗ The server does not answer: {}. What you type is sent when it answers; {leave} leaves.",
+        crate::list::one_line(advice)
+    );
+    long_notice(model, &text, model.height - 1, canvas);
+}
+
+/// A notice that is too long for one row takes more rows above this one.
+fn long_notice(model: &Model, text: &str, bottom: u16, canvas: &mut Canvas) {
     let width = usize::from(model.width).saturating_sub(2).max(1);
     let lines = super::tree::wrap(text, width);
     let rows = (lines.len() as u16).min(model.height / 2).max(1);
-    let top = model.height - rows;
+    let top = bottom.saturating_sub(rows);
     canvas.clear(crate::canvas::Rect::new(0, top, model.width, rows), &model.theme().bar);
     for (row, line) in lines.iter().take(usize::from(rows)).enumerate() {
         canvas.put(1, top + row as u16, model.width, line, &model.theme().bar);
@@ -89,11 +102,14 @@ fn line(model: &Model) -> Option<(String, String)> {
         (Mode::Line { question: Question::Rename(_), text }, _) => {
             Some(("new name: ".to_owned(), text.clone()))
         }
-        (Mode::Line { question: Question::Prompt(agent), text }, _) => {
-            let shown = text.replace('\n', "⏎");
-            Some((format!("first prompt for {agent} (may be empty): "), shown))
+        (Mode::Line { question: Question::RenamePage(number), text }, _) => {
+            Some((format!("name of page {number}: "), text.clone()))
         }
-        (Mode::Confirm(confirmation), _) => Some((confirm(model, confirmation), String::new())),
+        (Mode::Logs, _) => super::logs::line(model.logs.as_ref()?),
+        (
+            Mode::Confirm(confirmation) | Mode::Dashboard { confirmation: Some(confirmation), .. },
+            _,
+        ) => Some((confirm(model, confirmation), String::new())),
         (Mode::Typing, Some(scroll)) if scroll.typing => {
             Some(("search: ".to_owned(), scroll.search.clone()))
         }
@@ -101,7 +117,42 @@ fn line(model: &Model) -> Option<(String, String)> {
     }
 }
 
-fn summary(model: &Model) -> Vec<String> {
+/// The fewest characters of a reason that say anything.
+const REASON_CHARS: usize = 12;
+
+/// Who needs the user, and why, in this many columns.
+fn needs(model: &Model, room: usize) -> Option<String> {
+    let attention = model.needing_attention();
+    let [first, rest @ ..] = attention.as_slice() else { return None };
+    let more = if rest.is_empty() { String::new() } else { format!(" +{}", rest.len()) };
+    let key = model.settings.keys.press(Action::Attention);
+    let (name, end) = (&first.name, format!("{more} ({key})"));
+    let why = crate::list::one_line(need(first));
+    let left = room.saturating_sub(text_width(name) + text_width(&end) + "! : ".len());
+    Some(match left >= REASON_CHARS.min(text_width(&why)) && !why.is_empty() {
+        true => format!("! {name}: {}{end}", cut(&why, left)),
+        false => format!("! {name}{end}"),
+    })
+}
+
+/// A text in at most this many columns.
+fn cut(text: &str, room: usize) -> String {
+    if text_width(text) <= room {
+        return text.to_owned();
+    }
+    let mut shown = String::new();
+    for letter in text.chars() {
+        shown.push(letter);
+        if text_width(&shown) >= room {
+            shown.pop();
+            break;
+        }
+    }
+    format!("{}…", shown.trim_end())
+}
+
+/// The parts of the bar, the most important first, for this many columns.
+fn summary(model: &Model, room: usize) -> Vec<String> {
     if !model.connected {
         let text =
             if model.has_snapshot { "no server; waiting for it…" } else { "connecting…" };
@@ -111,15 +162,14 @@ fn summary(model: &Model) -> Vec<String> {
     if model.settings_error.is_some() {
         parts.push("✗ tui.toml".to_owned());
     }
-    let attention = model.needing_attention();
-    if let [first, rest @ ..] = attention.as_slice() {
-        let more = if rest.is_empty() { String::new() } else { format!(" +{}", rest.len()) };
-        parts.push(format!(
-            "! {}{more} ({})",
-            first.name,
-            model.settings.keys.press(Action::Attention)
-        ));
+    let mut room = room;
+    if model.broadcast {
+        let press = model.settings.keys.press(Action::Broadcast);
+        let text = format!("keys go to all panes ({press})");
+        room = room.saturating_sub(text_width(&text) + 2);
+        parts.push(text);
     }
+    parts.extend(needs(model, room));
     if let Some(process) = model.marked.last().and_then(|id| model.process(id)) {
         let press = model.settings.keys.press(Action::Marked);
         parts.push(format!("→ {} ({press})", process.name));
@@ -127,8 +177,16 @@ fn summary(model: &Model) -> Vec<String> {
     parts.extend(super::trust::badge(model));
     if let Some(process) = model.selected() {
         let (sign, word, _) = style::state(process, model.theme());
-        let preset = process.preset.as_deref().map(|p| format!(" {p}")).unwrap_or_default();
-        parts.push(format!("{} {}{preset} {sign} {word}", process.id, process.name));
+        // Most agents are named after their preset.
+        let preset = process.preset.as_deref().filter(|preset| !process.name.starts_with(*preset));
+        let preset = preset.map(|preset| format!(" ({preset})")).unwrap_or_default();
+        parts.push(format!("{} {}{preset} {sign} {word}", number(&process.id), process.name));
+    }
+    if let Some(interrupted) = model.selected().and_then(|process| process.interrupted.as_ref()) {
+        let used: usize = parts.iter().map(|part| text_width(part) + 2).sum();
+        let text = format!("↺ {}", crate::list::one_line(interrupted));
+        // The tree shows all of it, if it is visible.
+        parts.push(cut(&text, room.saturating_sub(used).max("↺ interrupted…".chars().count())));
     }
     let alive = model.snapshot.processes.iter().filter(|process| is_alive(process)).count();
     parts.push(format!("{alive} running"));
@@ -150,23 +208,47 @@ fn summary(model: &Model) -> Vec<String> {
 fn keys(model: &Model) -> String {
     let scrolls = model.focused_pane().is_some_and(|pane| pane.scroll.is_some());
     match &model.mode {
-        Mode::Typing if scrolls => " / search  n next  v select  y copy  q close ".to_owned(),
-        Mode::Typing => format!(" {}: keys ", model.settings.keys.leader_name()),
-        Mode::Leader => " esc cancel ".to_owned(),
-        Mode::Restore { .. } => " esc later ".to_owned(),
-        Mode::List { .. } => " type to filter  enter  esc ".to_owned(),
-        Mode::Text { title, .. } if title.starts_with("scratchpad ") => {
-            " e edit  esc close ".to_owned()
+        Mode::Typing if scrolls => {
+            " / search  n next  v select  o output  y copy  q close ".to_owned()
         }
+        Mode::Typing => format!(" {}: keys ", model.settings.keys.leader_name()),
+        Mode::Leader | Mode::Labels => " esc cancel ".to_owned(),
+        Mode::Restore { .. } => " esc later ".to_owned(),
+        Mode::List { kind: ListKind::Attention, .. } => {
+            " type to filter  enter  → answer  esc ".to_owned()
+        }
+        Mode::Overview(_) => " enter go  → answer  L last  esc ".to_owned(),
+        Mode::Answer(_) => " enter choose  esc back ".to_owned(),
+        Mode::List { .. } => " type to filter  enter  esc ".to_owned(),
+        Mode::Pad { .. } => " e edit  esc close ".to_owned(),
         Mode::Text { .. } | Mode::Help { .. } => " esc close ".to_owned(),
+        Mode::Logs => " / search  f filter  tab process  esc close ".to_owned(),
+        Mode::Dashboard { .. } => dashboard_keys(model),
         Mode::Trust(panel) => super::trust::keys(model, panel).to_owned(),
+        Mode::Line { question: Question::Prompt(_), .. } => {
+            " enter start  alt+enter or ctrl+j new line  esc cancel ".to_owned()
+        }
         Mode::Line { .. } | Mode::Confirm(_) | Mode::Interrupted { .. } => String::new(),
     }
 }
 
+/// The keys of the dashboard; its actions have the keys that they have after the leader.
+fn dashboard_keys(model: &Model) -> String {
+    let actions = [Action::Restart, Action::Stop, Action::Close];
+    let entries = actions.map(|action| ACTIONS.iter().find(|entry| entry.action == action));
+    let keys = entries.into_iter().flatten().filter_map(|entry| {
+        Some(format!("{} {}  ", model.settings.keys.shown(entry)?, entry.short))
+    });
+    format!(" ←→ sort  r reverse  enter show  {}esc ", keys.collect::<String>())
+}
+
 fn confirm(model: &Model, confirmation: &Confirmation) -> String {
+    if let Confirmation::ClosePage(number) = confirmation {
+        return format!("close page {number}? Its processes keep running. y/n ");
+    }
     let (verb, id, note) = match confirmation {
         Confirmation::Close(id) => ("close", id, " and everything it started"),
+        Confirmation::ClosePage(_) => return String::new(),
         Confirmation::Stop(id) => ("stop", id, ""),
         Confirmation::Restart(id) => ("restart", id, ""),
     };

@@ -1,7 +1,7 @@
 //! The style of processes. Nothing important is shown by colour alone.
 
 use patterm_screen::{Colour, Style};
-use patterm_wire::follow::{ActivityState, ProcessInfo, ProcessKind, ProcessStatus};
+use patterm_wire::follow::{ActivityState, HealthState, ProcessInfo, ProcessKind, ProcessStatus};
 
 use crate::settings::Theme;
 
@@ -22,6 +22,7 @@ pub(super) fn kind(process: &ProcessInfo) -> &'static str {
         ProcessKind::Agent => "@",
         ProcessKind::Command => "$",
         ProcessKind::Terminal => ">",
+        ProcessKind::Other(_) => "·",
     }
 }
 
@@ -30,11 +31,12 @@ pub(super) fn state<'t>(
     process: &ProcessInfo,
     theme: &'t Theme,
 ) -> (&'static str, String, &'t Style) {
-    let (sign, word, style) = match (process.status, process.activity) {
+    let (sign, word, style) = match (&process.status, &process.activity) {
         (ProcessStatus::Starting, _) => ("◌", "starting", &theme.dim),
         (ProcessStatus::Running, _) if process.limited.is_some() => {
             ("◇", "limited", &theme.blocked)
         }
+        (ProcessStatus::Running, _) if process.health.is_some() => return health(process, theme),
         (ProcessStatus::Running, ActivityState::Working) => ("●", "working", &theme.working),
         (ProcessStatus::Running, ActivityState::Idle) => ("○", "idle", &theme.idle),
         (ProcessStatus::Running, ActivityState::Blocked) => ("◆", "blocked", &theme.blocked),
@@ -43,8 +45,19 @@ pub(super) fn state<'t>(
         (ProcessStatus::Failed, _) => ("✗", "failed", &theme.failed),
         (ProcessStatus::Stopped, _) => ("·", "stopped", &theme.dim),
         (ProcessStatus::Lost, _) => ("?", "lost", &theme.failed),
+        (ProcessStatus::Running, ActivityState::Other(word)) => ("●", word.as_str(), &theme.idle),
+        (ProcessStatus::Other(word), _) => ("●", word.as_str(), &theme.idle),
     };
     (sign, word.to_owned(), style)
+}
+
+/// The state of a process whose health is checked: that tells more than whether it prints.
+fn health<'t>(process: &ProcessInfo, theme: &'t Theme) -> (&'static str, String, &'t Style) {
+    match &process.health {
+        Some(HealthState::Unhealthy) => ("✗", "unhealthy".to_owned(), &theme.failed),
+        Some(HealthState::Other(word)) => ("●", word.clone(), &theme.idle),
+        Some(HealthState::Healthy) | None => ("●", "healthy".to_owned(), &theme.idle),
+    }
 }
 
 fn exited<'t>(process: &ProcessInfo, theme: &'t Theme) -> (&'static str, String, &'t Style) {
@@ -74,5 +87,32 @@ mod tests {
         };
         assert_eq!(limited(Some("3pm")), ("◇", "limited".to_owned()));
         assert_eq!(limited(None), ("●", "running".to_owned()));
+    }
+
+    #[test]
+    fn a_process_that_is_checked_is_shown_as_healthy_or_not() {
+        let shown = |status, health| {
+            let process = ProcessInfo { status, health: Some(health), ..ProcessInfo::default() };
+            let (sign, word, _) = state(&process, &Theme::default());
+            format!("{sign} {word}")
+        };
+        let other = || HealthState::Other("degraded".into());
+        assert_eq!(shown(ProcessStatus::Running, HealthState::Healthy), "● healthy");
+        assert_eq!(shown(ProcessStatus::Running, HealthState::Unhealthy), "✗ unhealthy");
+        assert_eq!(shown(ProcessStatus::Running, other()), "● degraded");
+        assert_eq!(shown(ProcessStatus::Stopped, HealthState::Unhealthy), "· stopped");
+    }
+
+    #[test]
+    fn states_of_newer_servers_are_shown_as_they_are() {
+        let shown = |status: &str, activity: &str| {
+            let status = serde_json::from_value(status.into()).unwrap();
+            let activity = serde_json::from_value(activity.into()).unwrap();
+            let process = ProcessInfo { status, activity, ..ProcessInfo::default() };
+            state(&process, &Theme::default()).1
+        };
+        assert_eq!(shown("frozen", "idle"), "frozen");
+        assert_eq!(shown("running", "dreaming"), "dreaming");
+        assert_eq!(shown("stopped", "dreaming"), "stopped");
     }
 }

@@ -4,13 +4,15 @@
 use std::path::Path;
 
 use super::view;
-use crate::sample::Sample;
+use crate::sample::{Sample, others};
 use crate::update::{CallPurpose, Event};
-use patterm_wire::follow::{ProjectFileInfo, ProjectFileState, ProjectSnapshot};
+use patterm_wire::follow::{
+    HealthState, ProcessStatus, ProjectFileInfo, ProjectFileState, ProjectSnapshot,
+};
 use serde_json::json;
 
 #[track_caller]
-fn check(name: &str, prepare: impl Fn(&mut Sample)) {
+pub(super) fn check(name: &str, prepare: impl Fn(&mut Sample)) {
     check_from(name, Sample::new, prepare);
 }
 
@@ -37,6 +39,15 @@ fn first_start() {
 }
 
 #[test]
+fn first_start_in_tmux() {
+    check_from("first-start-in-tmux", Sample::empty, |sample| sample.model.in_tmux = true);
+    let mut sample = Sample::empty(80, 24);
+    sample.model.in_tmux = true;
+    sample.handle(Event::Settings(Ok("leader = \"ctrl+a\"".to_owned())));
+    assert!(!view(&sample.model).text().contains("tmux"), "there is no clash");
+}
+
+#[test]
 fn one_pane() {
     check("one-pane", |_| ());
 }
@@ -44,10 +55,10 @@ fn one_pane() {
 #[test]
 fn panes_side_by_side() {
     check("split", |sample| {
-        sample.type_in("\x02|");
+        sample.type_in("\x02|2\r");
         let pane = sample.model.focus;
         sample.show(pane, "helper waits");
-        sample.type_in("\x02-");
+        sample.type_in("\x02-3\r");
         let pane = sample.model.focus;
         sample.show(pane, "tests ask\r\n漢字 e\u{301} 🙂 done");
     });
@@ -57,7 +68,17 @@ fn panes_side_by_side() {
 fn the_leaders_keys() {
     check("leader", |sample| {
         sample.type_in("\x02");
+        sample.handle(Event::LeaderWaited);
     });
+}
+
+#[test]
+fn the_leaders_keys_are_not_shown_at_once() {
+    let mut sample = Sample::new(80, 24);
+    sample.type_in("\x02");
+    assert!(!view(&sample.model).text().contains("ctrl+b, then"));
+    sample.model.now += super::LEADER_MS;
+    assert!(view(&sample.model).text().contains("ctrl+b, then"));
 }
 
 #[test]
@@ -97,8 +118,36 @@ fn messages() {
 }
 
 #[test]
+fn all_projects() {
+    let open = |sample: &mut Sample| {
+        sample.model.project_key = "k1".to_owned();
+        sample.type_in("\x02L");
+        others(sample);
+        sample.type_in("\x1b[Fk");
+    };
+    check("overview", open);
+    check("answer", |sample| {
+        open(sample);
+        sample.type_in("\x1b[C");
+    });
+}
+
+#[test]
 fn timers() {
     check("timers", |sample| {
+        let mut snapshot = sample.model.snapshot.clone();
+        for (id, kind, waiting_on) in [
+            ("t2", "idle_any", &["p2", "p3"][..]),
+            ("t3", "idle_all", &["p2", "p3"]),
+            ("t4", "idle_all", &["p2"]),
+            ("t5", "exit", &["p5"]),
+            ("t6", "full_moon", &[]),
+        ] {
+            let timer = json!({"id": id, "kind": kind, "paused": false, "owner": "p1",
+                "waiting_on": waiting_on, "label": kind});
+            snapshot.timers.push(serde_json::from_value(timer).unwrap());
+        }
+        sample.handle(Event::Snapshot(snapshot));
         sample.type_in("\x02t");
     });
 }
@@ -106,7 +155,7 @@ fn timers() {
 #[test]
 fn scratchpads() {
     check("scratchpads", |sample| {
-        sample.type_in("\x02s");
+        sample.type_in("\x02S");
         let pads = json!({"scratchpads": [
             {"name": "plan", "size": 120, "changed_by": "p1 (lead)"},
             {"name": "findings", "size": 3000, "changed_by": "a person's editor"},
@@ -161,7 +210,7 @@ fn attention() {
         let mut snapshot = crate::sample::project();
         snapshot.processes[4].attention = Some("the build is done".to_owned());
         sample.handle(Event::Snapshot(snapshot));
-        sample.type_in("\x02!");
+        sample.type_in("\x02u");
     });
 }
 
@@ -174,6 +223,24 @@ fn a_full_disk() {
         snapshot.disk_problem =
             Some("the disk of /state is full: nothing new is recorded".to_owned());
         sample.handle(Event::Snapshot(snapshot));
+    });
+}
+
+#[test]
+fn an_unhealthy_process() {
+    check("unhealthy", |sample| {
+        let mut snapshot = crate::sample::project();
+        let dev = &mut snapshot.processes[3];
+        (dev.status, dev.code, dev.declared) = (ProcessStatus::Running, None, true);
+        dev.health = Some(HealthState::Unhealthy);
+        dev.problem = Some(
+            "it is unhealthy: http://127.0.0.1:3000/health answered with status 500".to_owned(),
+        );
+        snapshot.processes[4].health = Some(HealthState::Healthy);
+        sample.handle(Event::Snapshot(snapshot));
+        for _ in 0..3 {
+            sample.type_in("\x02j");
+        }
     });
 }
 
@@ -217,7 +284,7 @@ fn closing_asks() {
 #[test]
 fn a_program_that_ended() {
     check("ended", |sample| {
-        sample.type_in("\x024");
+        sample.type_in("\x02\x1bOS");
         let pane = sample.model.focus;
         sample.show(pane, "error: port 5173 is taken\r\n");
     });
@@ -240,7 +307,7 @@ fn without_the_tree() {
 fn project_file(state: ProjectFileState) -> Event {
     let hash = Some("0123abcd".to_owned());
     Event::Snapshot(ProjectSnapshot {
-        project_file: ProjectFileInfo { state, hash },
+        project_file: ProjectFileInfo { state, hash, changed: false },
         ..crate::sample::project()
     })
 }
@@ -274,11 +341,28 @@ fn a_project_file_that_is_not_trusted() {
 }
 
 #[test]
+fn a_project_file_that_has_changed() {
+    check("trust-changes", |sample| {
+        let mut project = crate::sample::project();
+        let state = ProjectFileState::Untrusted;
+        let hash = Some("0123abcd".to_owned());
+        project.project_file = ProjectFileInfo { state, hash, changed: true };
+        sample.handle(Event::Snapshot(project));
+        sample.type_in("\x02T");
+        let changes = "  [processes.web]\n- command = \"old\"\n+ command = \"new\"\n";
+        let would = "process web\n  runs         new\n";
+        let file = json!({"hash": "0123abcd", "would_run": would, "changes": changes});
+        let answer = json!({ "project_file": file });
+        sample.handle(Event::Answer(CallPurpose::ProjectFile, Ok(answer)));
+    });
+}
+
+#[test]
 fn a_project_file_with_errors() {
     check("faulty", |sample| {
         sample.handle(project_file(ProjectFileState::Faulty));
         sample.type_in("\x02T");
-        let fault = "/home/ada/compiler/patterm.toml:2:1: there is no `comand` in `processes.web`; \
+        let fault = "/home/ada/compiler/patterm.toml:2:1: unknown key `comand` in `processes.web`; \
             did you mean `command`?";
         let answer = json!({"project_file": {"hash": "0123abcd", "faults": [fault]}});
         sample.handle(Event::Answer(CallPurpose::ProjectFile, Ok(answer)));

@@ -1,9 +1,11 @@
 //! The tree of processes.
 
 use patterm_wire::follow::{ProcessInfo, ProcessKind};
+use patterm_wire::reason;
 
 use super::style;
 use crate::canvas::{Canvas, Rect, text_width, width_of};
+use crate::list::number;
 use crate::model::Model;
 
 /// Rows above the first process: the project's name.
@@ -11,6 +13,9 @@ const HEAD: u16 = 1;
 
 /// The maximum number of rows for the reason of the selected process's state.
 const REASON_ROWS: usize = 4;
+
+/// The maximum number of rows for what waits for an agent that was interrupted.
+const INTERRUPTED_ROWS: usize = 6;
 
 /// The process in a row of the tree.
 pub(crate) fn process_at(model: &Model, y: u16) -> Option<&ProcessInfo> {
@@ -45,9 +50,11 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     canvas.put_cut(area.x + 1, area.y, area.right(), project, &model.theme().strong);
     let (first, rows) = window(model);
     let tree = model.tree();
+    let digits =
+        tree.iter().map(|(_, process)| number(&process.id).len()).max().unwrap_or(1) as u16;
     for (row, (depth, process)) in tree.iter().skip(first).take(rows).enumerate() {
         let room = Rect::new(area.x, area.y + HEAD + row as u16, area.width, 1);
-        draw_process(model, canvas, room, (first + row + 1, *depth, process));
+        draw_process(model, canvas, room, (digits, *depth, process));
     }
     let hidden = tree.len().saturating_sub(first + rows);
     if hidden > 0 && rows > 0 {
@@ -63,22 +70,25 @@ fn draw_process(
     model: &Model,
     canvas: &mut Canvas,
     room: Rect,
-    (number, depth, process): (usize, usize, &ProcessInfo),
+    (digits, depth, process): (u16, usize, &ProcessInfo),
 ) {
     let (sign, word, style) = style::state(process, model.theme());
     let edge = room.right();
     let is_selected = model.selected().is_some_and(|selected| selected.id == process.id);
     let is_shown = model.panes.values().any(|pane| pane.process == process.id);
     let name_style = if is_shown { &model.theme().strong } else { &model.theme().text };
-    let digit = if number < 10 { number.to_string() } else { " ".to_owned() };
-    canvas.put(room.x, room.y, edge, &digit, &model.theme().dim);
+    let id = number(&process.id);
+    let x = room.x + digits.saturating_sub(id.len() as u16);
+    canvas.put(x, room.y, edge, id, &model.theme().dim);
     let (mark, mark_style) = if process.output_problem.is_some() {
         ("✗", &model.theme().bad)
     } else if process.attention.is_some() {
         ("!", &model.theme().bad)
+    } else if process.interrupted.is_some() {
+        ("↺", &model.theme().accent)
     } else if model.marked.contains(&process.id) {
         ("→", &model.theme().accent)
-    } else if model.bells.contains(&process.id) {
+    } else if model.bells.contains(&process.id) || process.rang {
         ("*", &model.theme().accent)
     } else if process.unread {
         ("•", &model.theme().accent)
@@ -86,8 +96,8 @@ fn draw_process(
         // A colour would be visible in an inverse row.
         (" ", &model.theme().text)
     };
-    canvas.put(room.x + 1, room.y, edge, mark, mark_style);
-    let x = room.x + 2 + 2 * depth.min(4) as u16;
+    canvas.put(room.x + digits, room.y, edge, mark, mark_style);
+    let x = room.x + digits + 1 + 2 * depth.min(4) as u16;
     let x = canvas.put(x, room.y, edge, sign, style);
     let x = canvas.put(x + 1, room.y, edge, style::kind(process), &model.theme().dim);
     // The word is at the right if it fits together with a part of the name.
@@ -103,32 +113,43 @@ fn draw_process(
     }
 }
 
-/// The reason of the selected agent's state, or of its request for attention.
+/// The reason of the selected agent's state, of its request for attention, or what is wrong with a process.
 fn reason_lines(model: &Model) -> Vec<String> {
     let Some(process) = model.selected() else { return Vec::new() };
     let width = usize::from(model.tree_columns()).saturating_sub(2);
     if width < 8 || model.height < 12 {
         return Vec::new();
     }
-    let text = match (&process.output_problem, &process.attention, process.kind) {
+    let text = match (&process.output_problem, &process.attention, &process.kind) {
         (Some(problem), ..) => format!("✗ {problem}"),
         (None, Some(why), _) => format!("! {why}"),
         (None, None, ProcessKind::Agent) => {
             let (_, word, _) = style::state(process, model.theme());
             let until = process.limited.as_ref().filter(|until| !until.is_empty());
             let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
-            format!("{word}{until}: {}", process.reason)
+            match reason::plain(&process.reason) {
+                "" => format!("{word}{until}"),
+                reason => format!("{word}{until}: {reason}"),
+            }
         }
-        (None, None, _) => return Vec::new(),
+        (None, None, _) => match &process.problem {
+            Some(problem) => format!("✗ {problem}"),
+            None => return Vec::new(),
+        },
     };
     let mut lines = wrap(&text, width);
     lines.truncate(REASON_ROWS);
+    if let Some(interrupted) = &process.interrupted {
+        lines.extend(wrap(&format!("↺ {interrupted}"), width).into_iter().take(INTERRUPTED_ROWS));
+    }
     lines
 }
 
 fn draw_reason(model: &Model, canvas: &mut Canvas, area: Rect) {
     let lines = reason_lines(model);
-    let has_problem = model.selected().is_some_and(|process| process.output_problem.is_some());
+    let has_problem = model
+        .selected()
+        .is_some_and(|process| process.output_problem.is_some() || process.problem.is_some());
     let style = if has_problem { &model.theme().bad } else { &model.theme().dim };
     let top = area.bottom().saturating_sub(lines.len() as u16);
     for (row, line) in lines.iter().enumerate() {

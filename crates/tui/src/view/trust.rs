@@ -5,14 +5,19 @@ use patterm_wire::follow::ProjectFileState;
 use super::overlay::above_status;
 use crate::action::Action;
 use crate::canvas::{Canvas, Rect, text_width};
+use crate::list::one_line;
 use crate::model::Model;
 use crate::trust::{GUTTER, TrustPanel};
 
 /// The note in the status bar while the file is not in effect.
 pub(super) fn badge(model: &Model) -> Option<String> {
-    let text = match model.snapshot.project_file.state {
+    let text = match &model.snapshot.project_file.state {
+        ProjectFileState::Untrusted if model.snapshot.project_file.changed => "has changed",
         ProjectFileState::Untrusted => "not trusted",
         ProjectFileState::Faulty => "has errors",
+        ProjectFileState::Other(state) => {
+            return Some(format!("! patterm.toml {}", one_line(state)));
+        }
         ProjectFileState::Absent | ProjectFileState::Trusted => return None,
     };
     let press = model.settings.keys.press(Action::Trust);
@@ -44,9 +49,11 @@ pub(super) fn draw(model: &Model, panel: &TrustPanel, canvas: &mut Canvas) {
     let room = room(model);
     canvas.clear(room, &model.theme().text);
     let faulty = model.snapshot.project_file.state == ProjectFileState::Faulty;
-    let title = match faulty {
-        true => "patterm.toml has errors",
-        false => "patterm.toml is not trusted",
+    let changed = model.snapshot.project_file.changed;
+    let title = match (faulty, changed) {
+        (true, _) => "patterm.toml has errors",
+        (false, true) => "patterm.toml has changed since you trusted it",
+        (false, false) => "patterm.toml is not trusted",
     };
     canvas.frame(room, title, &model.theme().accent);
     let inner = room.inner();
@@ -55,7 +62,7 @@ pub(super) fn draw(model: &Model, panel: &TrustPanel, canvas: &mut Canvas) {
     }
     let body = body(model);
     if body.y > inner.y || panel.lines.is_empty() {
-        let text = introduction(panel, faulty);
+        let text = introduction(panel, faulty, changed);
         canvas.put_cut(inner.x + 1, inner.y, inner.right(), text, &model.theme().strong);
     }
     let rows = panel.rows(body.width);
@@ -80,13 +87,17 @@ pub(super) fn draw(model: &Model, panel: &TrustPanel, canvas: &mut Canvas) {
     }
 }
 
-fn introduction(panel: &TrustPanel, faulty: bool) -> &'static str {
-    match (faulty, panel.lines.is_empty(), panel.changed) {
-        (_, true, _) => "reading it…",
-        (true, ..) => "It does not take effect until these are fixed:",
-        (false, _, true) => {
-            "It changed while you were reading. It does not run yet. It now declares:"
+fn introduction(panel: &TrustPanel, faulty: bool, changed: bool) -> &'static str {
+    match (faulty, panel.changed) {
+        _ if panel.lines.is_empty() => "reading it…",
+        (true, _) => "It does not take effect until these are fixed:",
+        (false, true) if changed => {
+            "It changed while you were reading. Nothing new runs yet (- before, + now):"
         }
-        (false, _, false) => "It does not run until you trust it. It declares:",
+        (false, true) => "It changed while you were reading. It does not run yet. It now declares:",
+        (false, false) if changed => {
+            "The changes do not run until you trust them (- before, + now):"
+        }
+        (false, false) => "It does not run until you trust it. It declares:",
     }
 }

@@ -25,7 +25,7 @@ fn lines(model: &Model) -> Vec<String> {
     add("Nothing is running in this project yet.");
     add("");
     match &model.agents {
-        None => add("Reconnect for agents…"),
+        None => add("Looking for agents…"),
         Some(agents) => {
             let found: Vec<_> =
                 agents.iter().filter(|agent| agent.found).map(|a| a.title.as_str()).collect();
@@ -39,7 +39,7 @@ fn lines(model: &Model) -> Vec<String> {
     let keys = &model.settings.keys;
     for (action, text) in [
         (Action::Agent, "start an agent"),
-        (Action::Shell, "start a shell"),
+        (Action::NewPage, "start a shell"),
         (Action::Help, "all keys"),
         (Action::Detach, "leave; everything keeps running"),
     ] {
@@ -51,6 +51,12 @@ fn lines(model: &Model) -> Vec<String> {
     let leader = keys.leader_name();
     add("");
     add("Once something is running, your keys go to it. Press");
-    add(&format!("{leader} before these keys then; it shows all of them."));
+    add(&format!("{leader} before these keys, or by itself to list them."));
+    if model.in_tmux && keys.has_tmux_leader() {
+        add("");
+        add(&format!("tmux around this uses {leader} too: press it twice, or"));
+        add("choose another key in ~/.config/patterm/tui.toml:");
+        add("  leader = \"ctrl+a\"");
+    }
     lines
 }

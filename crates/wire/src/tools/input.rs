@@ -79,7 +79,7 @@ pub struct ReceiptInfo {
 }
 
 /// How far a message came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveryState {
     /// The agent accepted it.
@@ -88,16 +88,20 @@ pub enum DeliveryState {
     Queued,
     /// It was given up.
     Stalled,
+    /// A value that a newer server uses, as it was sent.
+    #[serde(untagged)]
+    Other(String),
 }
 
 impl DeliveryState {
     /// Its name on the wire and for people.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Delivered => "delivered",
             Self::Queued => "queued",
             Self::Stalled => "stalled",
+            Self::Other(name) => name,
         }
     }
 }

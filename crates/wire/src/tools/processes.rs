@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::tools;
 use crate::follow::{ProcessKind, ProcessStatus};
 use crate::method::Empty;
+use crate::reason;
 
 tools! {
     /// Lists the processes.
@@ -18,7 +19,9 @@ tools! {
     /// Starts an agent.
     SpawnAgent = "spawn_agent": SpawnAgentArgs => StartedProcess;
     /// Ends a process and starts it again.
-    RestartProcess = "restart_process": ProcessRef => RestartedProcess;
+    RestartProcess = "restart_process": ProcessRef => StartedProcess;
+    /// Starts a process that has ended.
+    StartProcess = "start_process": ProcessRef => StartedProcess;
     /// Ends a process and keeps its entry.
     StopProcess = "stop_process": StopArgs => StoppedProcess;
     /// Ends a process and removes it.
@@ -66,12 +69,18 @@ pub struct ProcessSummary {
     /// Why it needs a person's attention.
     #[serde(default)]
     pub attention: Option<AttentionInfo>,
+    /// An agent was interrupted when everything was ended: how, and what waits for it.
+    #[serde(default)]
+    pub interrupted: Option<String>,
     /// Why its output cannot be stored as it should be.
     #[serde(default)]
     pub output_problem: Option<String>,
     /// It was running when everything was ended, and can be restored.
     #[serde(default, rename = "can_be_brought_back")]
     pub can_be_restored: bool,
+    /// The project file declares it.
+    #[serde(default)]
+    pub declared: bool,
     /// How often in a row it was restarted automatically.
     #[serde(default)]
     pub restarts: Option<u32>,
@@ -81,9 +90,15 @@ pub struct ProcessSummary {
     /// The processes that must be ready before it is started.
     #[serde(default)]
     pub waiting_for: Vec<String>,
-    /// Why it is not started, not restarted, or not ready.
+    /// `healthy` or `unhealthy`, if it is checked.
+    #[serde(default)]
+    pub health: Option<String>,
+    /// Why it is not started, not restarted, not ready or not healthy.
     #[serde(default)]
     pub problem: Option<String>,
+    /// Why a declared process is not running.
+    #[serde(default)]
+    pub why_not_running: Option<String>,
     /// It runs as an earlier version of the project file declared it.
     #[serde(default)]
     pub outdated: bool,
@@ -94,6 +109,25 @@ impl ProcessSummary {
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.status.is_alive()
+    }
+
+    /// Why it needs a person: what it was asked for, or what its dialog asks.
+    #[must_use]
+    pub fn needs(&self) -> Option<String> {
+        let Activity { state, reason, asks } = &self.activity;
+        match (&self.attention, state.as_str()) {
+            (Some(attention), _) => Some(attention.reason.clone()),
+            (None, "blocked") => Some(match (asks, reason::plain(reason)) {
+                (Some(asks), _) => asks.clone(),
+                (None, "") => reason::WAITS.to_owned(),
+                (None, reason) => reason.to_owned(),
+            }),
+            (None, "limited") => Some(match reason::plain(reason) {
+                "" => "limited".to_owned(),
+                reason => format!("limited: {reason}"),
+            }),
+            (None, _) => None,
+        }
     }
 }
 
@@ -106,6 +140,9 @@ pub struct Activity {
     /// What that is based on.
     #[serde(default)]
     pub reason: String,
+    /// What a person is asked, with the options there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<String>,
 }
 
 /// How a process ended.
@@ -129,6 +166,9 @@ pub struct AttentionInfo {
 /// What to start. Without `argv` and `kind` it is a shell.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnProcessArgs {
+    /// A process that the project file declares, instead of `argv`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
     /// `command` or `terminal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<ProcessKind>,
@@ -154,23 +194,28 @@ pub struct SpawnAgentArgs {
     /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The id of a process in whose folder it is started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder_of: Option<String>,
 }
 
-/// A process that was started.
+/// A process that was started, or will be as soon as others are ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartedProcess {
     /// Its id.
     pub process_id: String,
-}
-
-/// A process that was restarted.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RestartedProcess {
-    /// Its id, which stays the same.
-    pub process_id: String,
+    /// Its status now.
+    #[serde(default)]
+    pub status: ProcessStatus,
+    /// The processes that must be ready before it is started.
+    #[serde(default)]
+    pub waiting_for: Vec<String>,
     /// Why an agent could not resume its conversation.
     #[serde(default, rename = "began_anew")]
     pub new_conversation: Option<String>,
+    /// Why its environment is not the one it was started with before.
+    #[serde(default)]
+    pub environment_changed: Option<String>,
 }
 
 /// Which process to stop, and how.

@@ -39,6 +39,9 @@ pub struct ProjectFileStatus {
     /// What it would run if it were trusted.
     #[serde(default)]
     pub would_run: Option<String>,
+    /// The lines that differ from the content that was trusted before.
+    #[serde(default)]
+    pub changes: Option<String>,
     /// The hash of its content.
     #[serde(default)]
     pub hash: Option<String>,

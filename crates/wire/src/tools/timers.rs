@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::tools;
+use crate::follow::TimerKind;
 use crate::method::Empty;
 
 tools! {
@@ -40,19 +41,4 @@ pub struct TimerSummary {
     /// The beginning of its text.
     #[serde(default)]
     pub excerpt: Option<String>,
-}
-
-/// What a timer waits for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TimerKind {
-    /// A time.
-    #[default]
-    Delay,
-    /// One of several processes to become idle.
-    IdleAny,
-    /// All of several processes to become idle.
-    IdleAll,
-    /// A process to end.
-    Exit,
 }

@@ -1,4 +1,4 @@
-//! The file, or files that a process watches, change while it runs.
+//! The project file, or files that a process watches, change while it runs.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use super::{id, named, once, trust, trusted, write};
 use crate::support::tool_client::{id_of, until};
 
 #[test]
-fn a_changed_definition_counts_from_the_next_start() {
+fn a_changed_definition_takes_effect_at_the_next_start() {
     let (place, _server, mut tools) = trusted("[processes.a]\ncommand = 'cat'\n");
     let a = id_of(&tools.ok("spawn_process", json!({"preset": "a"})));
     let pid = tools.status(&a)["pid"].clone();
@@ -16,14 +16,14 @@ fn a_changed_definition_counts_from_the_next_start() {
     assert_eq!(tools.status(&a).get("outdated"), None, "not trusted, so not in effect");
     trust(&place, &mut tools);
     let status = tools.status(&a);
-    assert_eq!((&status["outdated"], &status["pid"]), (&json!(true), &pid), "it runs on");
+    assert_eq!((&status["outdated"], &status["pid"]), (&json!(true), &pid), "it keeps running");
     tools.ok("restart_process", json!({"process_id": a}));
     tools.wait(&a, "^new$");
     assert_eq!(tools.status(&a).get("outdated"), None);
 }
 
 #[test]
-fn one_that_is_declared_no_more_runs_on_as_any_other() {
+fn a_process_removed_from_the_file_keeps_running_as_an_ordinary_process() {
     let (place, server, mut tools) =
         trusted("[processes.a]\ncommand = 'cat'\nautostart = true\nrestart = 'always'\n");
     once(&mut tools, "a", "running", |a| a["status"] == "running");
@@ -41,7 +41,7 @@ fn one_that_is_declared_no_more_runs_on_as_any_other() {
 }
 
 #[test]
-fn what_a_person_stopped_is_not_started_by_a_change() {
+fn a_process_that_a_person_stopped_is_not_started_by_a_change() {
     let (place, _server, mut tools) = trusted("[processes.a]\ncommand = 'cat'\nautostart = true\n");
     once(&mut tools, "a", "running", |a| a["status"] == "running");
     let a = id(&mut tools, "a");
@@ -55,7 +55,7 @@ fn what_a_person_stopped_is_not_started_by_a_change() {
     assert_eq!(named(&mut tools, "a").unwrap()["status"], "stopped");
 }
 
-/// Longer than what counts as right after a start.
+/// Longer than the time that counts as right after a start.
 fn has_run_for_a_while(process: &Value) -> bool {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let started = Duration::from_millis(process["started_at"].as_u64().unwrap());
@@ -63,7 +63,7 @@ fn has_run_for_a_while(process: &Value) -> bool {
 }
 
 #[test]
-fn watched_files_restart_who_watches_them() {
+fn a_changed_file_restarts_the_processes_that_watch_it() {
     let (place, _server, mut tools) = trusted(
         "[processes.site]\ncommand = 'cat'\nautostart = true\nwatch = ['src/**/*.js', 'late/*.css']\n\
          [processes.other]\ncommand = 'cat'\nautostart = true\nwatch = ['*.txt']\n\
@@ -77,8 +77,9 @@ fn watched_files_restart_who_watches_them() {
         let id = id(tools, "site");
         let mut written: Option<Instant> = None;
         until("restarted", || {
-            // It may come before the folder is watched: then it is written once more. Not right after a
-            // start: a process whose files change then is started with growing delays.
+            // The change may come before the folder is watched: then it is written once more. Not
+            // right after a start: a process whose files change then is restarted with growing
+            // delays.
             if !has_run_for_a_while(&tools.status(&id)) {
                 return None;
             }
@@ -103,12 +104,12 @@ fn watched_files_restart_who_watches_them() {
     let other = once(&mut tools, "other", "running", |other| other["status"] == "running");
     assert_eq!(other["runs"], 1);
     let off = named(&mut tools, "off").unwrap();
-    assert_eq!(off["status"], "stopped", "what does not run is not started by a change");
+    assert_eq!(off["status"], "stopped", "a stopped process is not started by a change");
 }
 
-/// It says why it waits, and waits ever longer.
+/// It reports why it waits, and waits longer each time.
 #[test]
-fn a_process_that_touches_its_own_watched_file_is_not_restarted_for_ever() {
+fn a_process_that_touches_its_own_watched_file_is_not_restarted_forever() {
     let (place, _server, mut tools) = trusted(
         "[processes.loop]\ncommand = 'date >> seen.txt; exec sleep 1000'\nautostart = true\n\
          watch = ['*.txt']\n",
@@ -121,7 +122,7 @@ fn a_process_that_touches_its_own_watched_file_is_not_restarted_for_ever() {
         held_back && process["status"] == "running"
     };
     once(&mut tools, "loop", "runs and is held back", waits);
-    // What is told is what is done: the next start comes that much later.
+    // The announced delay is the real one: the next start comes that much later.
     let pause = |process: &Value| -> u64 {
         let why = process["problem"].as_str().unwrap_or_default();
         let seconds = why.split("no sooner than ").nth(1).and_then(|rest| rest.split(' ').next());
@@ -130,7 +131,7 @@ fn a_process_that_touches_its_own_watched_file_is_not_restarted_for_ever() {
     let longer = |process: &Value| waits(process) && pause(process) >= 2;
     let held_back = once(&mut tools, "loop", "is held back for longer", longer);
     let number = |process: &Value, field: &str| process[field].as_u64().unwrap();
-    // Between the two next starts: what is told may come before the start that it belongs to.
+    // Between the next two starts: an announcement may precede the start that it belongs to.
     let mut start_after = |process: &Value| {
         let next = number(process, "runs") + 1;
         once(&mut tools, "loop", "started again", |now| {
@@ -141,6 +142,6 @@ fn a_process_that_touches_its_own_watched_file_is_not_restarted_for_ever() {
     let after = start_after(&before);
     assert_eq!(number(&after, "runs"), number(&before, "runs") + 1, "one start at a time: {after}");
     let between = number(&after, "started_at") - number(&before, "started_at");
-    // Half of it: the two times are of two clocks.
+    // Half of it, because the two times come from two clocks.
     assert!(between >= pause(&held_back) * 1000 / 2, "{between} ms: {held_back}");
 }

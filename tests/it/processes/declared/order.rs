@@ -1,14 +1,13 @@
-//! What needs another waits until that is ready.
-
-use std::net::TcpListener;
+//! A process waits until its dependencies are ready.
 
 use serde_json::json;
 
+use super::site::ReservedPort;
 use super::{id, named, once, trusted};
 use crate::support::tool_client::id_of;
 
 #[test]
-fn what_starts_by_itself_starts_in_the_order_of_need() {
+fn automatic_processes_start_in_the_order_of_their_dependencies() {
     let (_place, _server, mut tools) = trusted(
         r#"
         [processes.web]
@@ -45,7 +44,7 @@ fn what_starts_by_itself_starts_in_the_order_of_need() {
 }
 
 #[test]
-fn what_waits_for_another_has_neither_ended_nor_come_to_rest() {
+fn a_process_that_waits_for_another_is_neither_ended_nor_idle() {
     let (_place, _server, mut tools) = trusted(
         r#"
         [processes.web]
@@ -60,7 +59,7 @@ fn what_waits_for_another_has_neither_ended_nor_come_to_rest() {
     let web = id_of(&tools.ok("spawn_process", json!({"preset": "web"})));
     let waiting = tools.status(&web);
     assert_eq!(waiting["status"], "starting", "{waiting}");
-    let why = "it is started as soon as db is ready";
+    let why = "it is waiting for db";
     assert_eq!(waiting["activity"], json!({"state": "unknown", "reason": why}), "{waiting}");
     let arm = |body: &str| json!({"watched": [web], "body": body, "owner_process_id": owner});
     let ended = tools.ok("timer_fire_on_exit", arm("ended"));
@@ -79,7 +78,7 @@ fn what_waits_for_another_has_neither_ended_nor_come_to_rest() {
 }
 
 #[test]
-fn what_waits_for_another_that_fails_has_ended() {
+fn a_process_that_waits_for_a_failed_one_has_ended() {
     let (_place, _server, mut tools) = trusted(
         r#"
         [processes.web]
@@ -103,8 +102,9 @@ fn what_waits_for_another_that_fails_has_ended() {
 }
 
 #[test]
-fn a_port_shows_that_it_is_ready() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+fn an_open_port_means_ready() {
+    let reserved = ReservedPort::new();
+    let port = reserved.port;
     let (_place, _server, mut tools) = trusted(&format!(
         "[processes.api]\ncommand = ['python3', '-m', 'http.server', '--bind', '127.0.0.1', '{port}']\n\
          ready = {{ port = {port} }}\n[processes.web]\ncommand = 'cat'\ndepends_on = ['api']\n"
@@ -117,7 +117,7 @@ fn a_port_shows_that_it_is_ready() {
 }
 
 #[test]
-fn who_needs_what_never_comes_is_told_why() {
+fn a_process_whose_dependency_never_becomes_ready_says_why_it_waits() {
     let (_place, _server, mut tools) = trusted(
         r#"
         [processes.slow]
@@ -150,7 +150,7 @@ fn who_needs_what_never_comes_is_told_why() {
         ("after-slow", "it needs slow, which was not ready in time"),
         ("after-dead", "it needs dead, which ended with exit code 7"),
         ("after-missing", "it needs missing, which could not be started"),
-        ("last", "it needs after-dead, which does not run"),
+        ("last", "it needs after-dead, which is not running"),
     ] {
         let process = once(&mut tools, name, "given up", |process| process["problem"] == problem);
         assert_eq!(process["status"], "stopped", "{name}");
@@ -164,15 +164,15 @@ fn who_needs_what_never_comes_is_told_why() {
 }
 
 #[test]
-fn starting_one_starts_what_it_needs_and_nothing_twice() {
+fn starting_a_process_starts_its_dependencies_once() {
     let (_place, _server, mut tools) = trusted(
         "[processes.db]\ncommand = 'cat'\n[processes.web]\ncommand = 'cat'\ndepends_on = ['db']\n",
     );
     let web = id_of(&tools.ok("spawn_process", json!({"preset": "web", "name": "front"})));
     let seen = once(&mut tools, "web", "running", |web| web["status"] == "running");
     assert_eq!((&seen["name"], &seen["runs"]), (&json!("front"), &json!(1)));
-    let said = tools.refused("already_running", "spawn_process", json!({"preset": "web"}));
-    assert!(said.contains(&format!("as {web}")), "{said}");
+    let error = tools.refused("already_running", "spawn_process", json!({"preset": "web"}));
+    assert!(error.contains(&format!("as {web}")), "{error}");
     tools.refused("already_running", "start_process", json!({"process_id": web}));
     tools.ok("restart_process", json!({"process_id": web}));
     let db = id(&mut tools, "db");
@@ -186,9 +186,9 @@ fn starting_one_starts_what_it_needs_and_nothing_twice() {
         ("kind", json!("terminal")),
     ] {
         let arguments = json!({"preset": "db", field: value});
-        let said = tools.refused("invalid_argument", "spawn_process", arguments);
-        assert!(said.contains(field) && said.contains("patterm.toml says"), "{said}");
+        let error = tools.refused("invalid_argument", "spawn_process", arguments);
+        assert!(error.contains(field) && error.contains("patterm.toml says"), "{error}");
     }
-    let said = tools.refused("invalid_argument", "spawn_process", json!({"preset": "wbe"}));
-    assert!(said.ends_with("it declares db, web"), "{said}");
+    let error = tools.refused("invalid_argument", "spawn_process", json!({"preset": "wbe"}));
+    assert!(error.ends_with("it declares db, web"), "{error}");
 }

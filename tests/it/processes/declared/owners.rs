@@ -1,4 +1,4 @@
-//! All agents use what the project declares; none of them takes it away from the others.
+//! All agents use the declared processes; none can remove them.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{id, named, once, trusted};
 use crate::support::tool_client::{ToolClient, id_of};
 
 #[test]
-fn an_agent_starts_stops_types_and_does_not_close() {
+fn an_agent_may_start_stop_and_type_but_not_close() {
     let (_place, server, mut person) = trusted("[processes.dev]\ncommand = 'cat'\n");
     let (_, token) = server.agent("lead", None);
     let mut agent = ToolClient::of_agent(&server, &token);
@@ -16,8 +16,8 @@ fn an_agent_starts_stops_types_and_does_not_close() {
     agent.wait(&dev, "typed by an agent");
     agent.ok("restart_process", json!({"process_id": dev}));
     agent.ok("rename_process", json!({"process_id": dev, "name": "site"}));
-    let said = agent.refused("not_owner", "close_process", json!({"process_id": dev}));
-    assert!(said.contains("only a person closes it; stop_process"), "{said}");
+    let error = agent.refused("not_owner", "close_process", json!({"process_id": dev}));
+    assert!(error.contains("only a person may close it; use stop_process"), "{error}");
     agent.ok("stop_process", json!({"process_id": dev}));
     agent.ok("start_process", json!({"process_id": dev}));
     assert_eq!(person.close(&dev), [&*dev]);
@@ -28,7 +28,7 @@ fn an_agent_starts_stops_types_and_does_not_close() {
 }
 
 #[test]
-fn the_files_agents_are_there_once_it_is_trusted() {
+fn the_files_agents_are_available_once_it_is_trusted() {
     let (place, _server, mut tools) = trusted(
         "[agents.mine]\nlike = 'generic'\nprogram = 'cat'\ntitle = 'Mine'\n[agents.bad.rules.mine]\nbottom = 'x'\n",
     );
@@ -50,7 +50,7 @@ fn the_files_agents_are_there_once_it_is_trusted() {
 }
 
 #[test]
-fn what_it_says_of_folder_and_environment_holds() {
+fn its_folder_and_environment_take_effect() {
     let (place, _server, mut tools) = trusted(
         "[processes.show]\ncommand = 'echo $WORD at $(pwd)'\ndirectory = 'sub'\n\
          environment = { WORD = 'said' }\n[processes.lost]\ncommand = 'cat'\ndirectory = 'nowhere'\n",
@@ -58,10 +58,10 @@ fn what_it_says_of_folder_and_environment_holds() {
     std::fs::create_dir(place.project().root().join("sub")).unwrap();
     let show = id_of(&tools.ok("spawn_process", json!({"preset": "show"})));
     tools.wait(&show, &format!("^said at {}$", place.project().root().join("sub").display()));
-    let said = tools.refused("invalid_argument", "spawn_process", json!({"preset": "lost"}));
-    assert!(said.contains("nowhere"), "{said}");
+    let error = tools.refused("invalid_argument", "spawn_process", json!({"preset": "lost"}));
+    assert!(error.contains("nowhere"), "{error}");
     let lost = id(&mut tools, "lost");
     assert_eq!(tools.status(&lost)["status"], "failed");
-    let said = tools.refused("unavailable", "get_process_output", json!({"process_id": lost}));
-    assert!(said.starts_with(&format!("{lost} (lost) has no output: ")), "{said}");
+    let error = tools.refused("unavailable", "get_process_output", json!({"process_id": lost}));
+    assert!(error.starts_with(&format!("{lost} (lost) has no output: ")), "{error}");
 }

@@ -1,11 +1,11 @@
-//! A process that ends by itself is started again as the file says, and not for ever.
+//! A process that exits is restarted according to the file, and not forever.
 
 use serde_json::json;
 
 use super::{id, named, once, trusted};
 
 #[test]
-fn what_fails_again_and_again_is_given_up() {
+fn a_process_that_fails_repeatedly_is_given_up() {
     let (place, _server, mut tools) = trusted(
         "[processes.bad]\ncommand = 'echo once more; exit 3'\nautostart = true\n\
          restart = { policy = 'on-failure', limit = 3, delay_seconds = 0.01 }\n",
@@ -16,7 +16,7 @@ fn what_fails_again_and_again_is_given_up() {
     assert_eq!((&bad["runs"], &bad["restarts"]), (&json!(4), &json!(3)));
     assert_eq!((&bad["status"], &bad["exit"]), (&json!("exited"), &json!({"code": 3})));
     assert_eq!(bad.get("next_restart_in"), None);
-    // A person is told what a person can do.
+    // A person is told what they can do.
     let listed = place.run(&["ps"]);
     assert!(
         listed.contains("no longer restarted automatically; restart it when the cause is fixed)"),
@@ -24,7 +24,7 @@ fn what_fails_again_and_again_is_given_up() {
     );
     let bad = id(&mut tools, "bad");
     assert_eq!(tools.raw(&bad).matches("once more").count(), 4);
-    // A person's start begins a new row.
+    // A manual start resets the count.
     tools.ok("start_process", json!({"process_id": bad}));
     once(&mut tools, "bad", "given up again", |bad| {
         bad["runs"] == 8 && bad.get("problem").is_some()
@@ -32,7 +32,7 @@ fn what_fails_again_and_again_is_given_up() {
 }
 
 #[test]
-fn the_next_start_is_announced_and_can_be_taken_back() {
+fn the_next_restart_is_announced_and_can_be_cancelled() {
     let (_place, _server, mut tools) = trusted(
         "[processes.bad]\ncommand = 'read x; exit 1'\nautostart = true\n\
          restart = { policy = 'always', delay_seconds = 3000 }\n",
@@ -52,7 +52,7 @@ fn the_next_start_is_announced_and_can_be_taken_back() {
 }
 
 #[test]
-fn who_ends_well_or_on_request_stays_ended() {
+fn a_process_that_succeeds_or_is_stopped_is_not_restarted() {
     let (_place, _server, mut tools) = trusted(
         "[processes.well]\ncommand = 'exit 0'\nautostart = true\n\
          restart = { policy = 'on-failure', delay_seconds = 0 }\n\
@@ -64,7 +64,7 @@ fn who_ends_well_or_on_request_stays_ended() {
     once(&mut tools, "asked", "running", |asked| asked["status"] == "running");
     let asked = id(&mut tools, "asked");
     tools.ok("stop_process", json!({"process_id": asked}));
-    // The end of another, which the same task sees later, is the proof that it looked.
+    // The exit of another process, which the same task sees later, proves that it has checked.
     once(&mut tools, "killed", "given up", |killed| killed.get("problem").is_some());
     let well = once(&mut tools, "well", "ended", |well| well["status"] == "exited");
     assert_eq!((&well["runs"], &well["ready"]), (&json!(1), &json!(true)));

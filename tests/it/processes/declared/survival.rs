@@ -1,4 +1,4 @@
-//! Declared processes, when servers die or end.
+//! Declared processes when servers crash or shut down.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn tools(place: &Place) -> ToolClient {
 }
 
 #[test]
-fn a_server_that_died_starts_nothing_a_second_time() {
+fn after_a_crash_nothing_is_started_a_second_time() {
     let place = Place::new();
     write(
         &place,
@@ -43,7 +43,7 @@ fn a_server_that_died_starts_nothing_a_second_time() {
     once(&mut after, "flaky", "waiting again", |flaky| flaky.get("next_restart_in").is_some());
     assert_eq!([runs(&mut after, "once"), runs(&mut after, "idle")], [json!(1), json!(0)]);
 
-    // One that ended on purpose, and the next one, begin anew.
+    // A server that was shut down, and its successor, start afresh.
     place.run(&["kill"]);
     let mut fresh = tools(&place);
     once(&mut fresh, "once", "run again", |one| one["runs"] == 2 && one["status"] == "exited");
@@ -52,7 +52,7 @@ fn a_server_that_died_starts_nothing_a_second_time() {
 }
 
 #[test]
-fn limits_of_the_file_count_from_the_next_start_and_the_persons_come_first() {
+fn limits_of_the_file_apply_from_the_next_start_and_the_persons_take_precedence() {
     let place = Place::new();
     write(&place, "[limits]\nprocesses = 1\nlog_bytes = 1\n");
     place.run(&["trust", "--yes"]);

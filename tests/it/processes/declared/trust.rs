@@ -9,7 +9,7 @@ use super::{hash, named, once, standing, trust, trusted, write};
 use crate::support::tool_client::{ToolClient, id_of, until};
 use crate::support::{Peer, Place};
 
-/// Everything in it that could run would leave a mark.
+/// Everything in it that could run would create a file.
 const HOSTILE: &str = r#"
     [processes.dev]
     command = "touch marker-process; cat"
@@ -59,13 +59,13 @@ fn a_hostile_project_file_runs_nothing_before_it_is_trusted() {
     place.run(&["doctor"]);
     let agents = place.run(&["agents"]);
     assert!(!agents.contains("hostile") && !agents.contains("mine"), "{agents}");
-    let said = fails(&place, &["call", "spawn_process", r#"{"preset": "dev"}"#]);
-    assert!(said.contains("not trusted") && said.contains("`patterm trust`"), "{said}");
-    let said = fails(&place, &["agent", "mine"]);
-    assert!(said.contains("names no preset: `mine`"), "{said}");
-    let said = fails(&place, &["trust"]);
-    assert!(said.contains("no terminal to ask on"), "{said}");
-    // Its limit of one process does not count either.
+    let error = fails(&place, &["call", "spawn_process", r#"{"preset": "dev"}"#]);
+    assert!(error.contains("not trusted") && error.contains("`patterm trust`"), "{error}");
+    let error = fails(&place, &["agent", "mine"]);
+    assert!(error.contains("`mine`, which is not a preset"), "{error}");
+    let error = fails(&place, &["trust"]);
+    assert!(error.contains("no terminal to ask on"), "{error}");
+    // Its limit of one process does not apply either.
     for _ in 0..2 {
         place.run(&["run", "--", "cat"]);
     }
@@ -79,20 +79,20 @@ fn a_hostile_project_file_runs_nothing_before_it_is_trusted() {
     client.finish();
     place.run(&["upgrade"]);
     place.run(&["ps"]);
-    // What a server does by itself is done, or never, when it has ended.
+    // After its shutdown, the server has done everything that it does by itself.
     place.run(&["kill"]);
     place.run(&["serve"]);
     place.run(&["kill"]);
     assert_eq!(marks(&place), [""; 0]);
 
-    let said = place.run(&["trust", "--yes"]);
+    let error = place.run(&["trust", "--yes"]);
     for line in [
         "runs         sh -c 'touch marker-process; cat'",
         "runs         touch marker-server",
         "program = \"./hostile\"",
         "limit processes = 1",
     ] {
-        assert!(said.contains(line), "{line}: {said}");
+        assert!(error.contains(line), "{line}: {error}");
     }
     until("the mark", || (marks(&place) == ["marker-process"]).then_some(()));
     assert!(place.run(&["agents"]).contains("mine"));
@@ -120,22 +120,22 @@ fn a_changed_file_is_untrusted_again_and_an_old_content_is_not() {
 }
 
 #[test]
-fn only_what_was_looked_at_is_trusted() {
+fn only_the_content_that_was_shown_is_trusted() {
     let (place, _server, mut tools) = trusted("");
     write(&place, "[processes.a]\ncommand = 'cat'\n");
     let seen = hash(&place);
     write(&place, "[processes.a]\ncommand = 'touch marker'\nautostart = true\n");
-    let said = tools.refused("unavailable", "patterm/trust", json!({"hash": seen}));
-    assert!(said.contains("changed while it was looked at"), "{said}");
+    let error = tools.refused("unavailable", "patterm/trust", json!({"hash": seen}));
+    assert!(error.contains("changed after it was shown"), "{error}");
     assert_eq!(standing(&mut tools)["state"], "untrusted");
     write(&place, "[processes.a]\ncomand = 'cat'\n");
-    let said = tools.refused("unavailable", "patterm/trust", json!({"hash": hash(&place)}));
+    let error = tools.refused("unavailable", "patterm/trust", json!({"hash": hash(&place)}));
     let name = place.project().root().join("patterm.toml");
     let fault = format!(
-        "{}:2:1: there is no `comand` in `processes.a`; did you mean `command`?",
+        "{}:2:1: unknown key `comand` in `processes.a`; did you mean `command`?",
         name.display()
     );
-    assert!(said.contains(&fault), "{said}");
+    assert!(error.contains(&fault), "{error}");
     let faulty = standing(&mut tools);
     assert_eq!(faulty["state"], "faulty");
     assert_eq!(faulty["faults"][1], fault);
@@ -167,13 +167,13 @@ fn no_agent_can_trust_a_file() {
     let server = place.serve_in_process();
     let (_, token) = server.agent("lead", None);
     let mut agent = ToolClient::of_agent(&server, &token);
-    let said = agent.refused("not_owner", "patterm/trust", json!({"hash": hash(&place)}));
-    assert!(said.contains("only a person"), "{said}");
+    let error = agent.refused("not_owner", "patterm/trust", json!({"hash": hash(&place)}));
+    assert!(error.contains("only a person"), "{error}");
     // By the verb, as itself.
     let mut verb = place.patterm(&["trust", "--yes"]);
     let output = verb.env("PATTERM_IDENTITY_FILE", "/dev/null").output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("only a person"));
-    // By the verb, having forgotten who it is: what it starts runs in a pane of its own.
+    // By the verb, without its identity: what it starts runs in a pane of its own.
     let env = json!({
         "HOME": place.path("home"), "XDG_RUNTIME_DIR": place.path("run"),
         "XDG_STATE_HOME": place.path("state"),
@@ -194,7 +194,7 @@ fn no_agent_can_trust_a_file() {
     agent.wait(&own, "only a person");
     let mut person = ToolClient::of(&server);
     assert_eq!(standing(&mut person)["state"], "untrusted");
-    // A person in a shell of his own can.
+    // A person in their own shell can.
     let argv = json!([place.binary(), "trust", "--yes"]);
     let own = id_of(&person.ok("spawn_process", json!({"argv": argv, "env": env})));
     person.wait(&own, "trusted; a changed file");
@@ -203,13 +203,13 @@ fn no_agent_can_trust_a_file() {
 }
 
 #[test]
-fn changes_are_seen_without_being_asked_for() {
+fn changes_are_noticed_without_a_request() {
     let (place, _server, mut tools) = trusted("");
     let text = "[processes.late]\ncommand = 'cat'\nautostart = true\n";
     write(&place, text);
     trust(&place, &mut tools);
     once(&mut tools, "late", "running", |late| late["status"] == "running");
-    // Both contents are trusted; no call looks at the file here.
+    // Both contents are trusted; no call checks the file here.
     write(&place, "");
     until("it is declared no more", || named(&mut tools, "late").is_none().then_some(()));
     let moved = place.project().root().join("new");
@@ -218,9 +218,9 @@ fn changes_are_seen_without_being_asked_for() {
     until("it is declared again", || named(&mut tools, "late"));
 }
 
-/// Editors and tools replace a file in many ways; no call looks at it here.
+/// Editors and tools replace a file in many ways; no call checks it here.
 #[test]
-fn however_a_file_is_replaced_it_is_seen() {
+fn every_way_to_replace_the_file_is_noticed() {
     use std::os::unix::fs::symlink;
     let text = "[processes.late]\ncommand = 'cat'\n";
     let (place, _server, mut tools) = trusted(text);
@@ -238,7 +238,7 @@ fn however_a_file_is_replaced_it_is_seen() {
     seen(&mut tools, "nothing is declared", false);
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&file, text).unwrap();
-    seen(&mut tools, "deleted and written anew", true);
+    seen(&mut tools, "deleted and written again", true);
     std::fs::rename(&file, root.join("patterm.toml~")).unwrap();
     std::fs::copy(&without, &file).unwrap();
     seen(&mut tools, "moved away and copied back", false);
@@ -250,7 +250,7 @@ fn however_a_file_is_replaced_it_is_seen() {
     seen(&mut tools, "a link", true);
     swap(&without);
     seen(&mut tools, "a link to elsewhere", false);
-    // What it leads to lies in another folder, and changes there.
+    // The target of the link is in another folder, and changes there.
     std::fs::write(&without, text).unwrap();
     seen(&mut tools, "what the link leads to was written", true);
     std::fs::write(place.path("new.toml"), "").unwrap();

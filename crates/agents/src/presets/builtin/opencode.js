@@ -1,11 +1,13 @@
-// Tells patterm what opencode does: its sessions, its questions, the turns it takes. One word at a
-// time, in order; opencode never waits for it.
+// Reports to patterm what opencode does: its sessions, its questions, the turns it takes. One
+// report at a time, in order; opencode never waits for it. A report may be late, so it says when
+// its event happened.
 import { spawn } from "node:child_process";
 
 export const Patterm = async () => {
   const patterm = {{json:patterm}};
   let last = Promise.resolve();
-  const tell = (event, given) => {
+  const report = (event, data) => {
+    const given = { ...data, at_ms: Date.now() };
     const one = () =>
       new Promise((done) => {
         const hook = spawn(patterm, ["hook", event, JSON.stringify(given)], { stdio: "ignore" });
@@ -13,16 +15,16 @@ export const Patterm = async () => {
       });
     last = last.then(one);
   };
-  const helpers = new Set(); // sessions of sub-agents: nobody types into them
-  const busy = new Set(); // sessions at work; a sub-agent is a session of its own
-  const asked = new Set(); // questions without an answer
-  const limits = new Map(); // sessions that wait for the end of a limit, and what is said of it
+  const subagents = new Set(); // sessions of subagents: nobody types into them
+  const busy = new Set(); // working sessions; a subagent is a session of its own
+  const asked = new Set(); // unanswered questions
+  const limits = new Map(); // sessions that wait for the end of a limit, with its message
   const state = () => {
-    if (asked.size) tell("asks", {});
-    else if (limits.size) tell("limited", { said: [...limits.values()].at(-1) });
-    else tell(busy.size ? "works" : "rests", {});
+    if (asked.size) report("asks", {});
+    else if (limits.size) report("limited", { said: [...limits.values()].at(-1) });
+    else report(busy.size ? "works" : "rests", {});
   };
-  // A first wait that is shorter than this is part of the work.
+  // A first wait shorter than this is part of the work.
   const SHORT_WAIT_MS = 5_000;
   const LIMIT = /limit|quota|credit|too many requests|429/i;
   const limitOf = ({ type, attempt, message, next }) =>
@@ -33,20 +35,20 @@ export const Patterm = async () => {
     event: async ({ event: { type, properties } }) => {
       const { info, sessionID, status, id, requestID } = properties ?? {};
       if (type === "session.created" && info) {
-        if (info.parentID) helpers.add(info.id);
-        else tell("session", { id: info.id });
+        if (info.parentID) subagents.add(info.id);
+        else report("session", { id: info.id });
       }
       if (type === "session.status") {
         const known = [busy.has(sessionID), limits.get(sessionID)];
         if (status?.type === "idle") busy.delete(sessionID);
         else busy.add(sessionID);
-        // Busy at a limit: it tries again, and what comes of that is not known yet.
+        // Busy at a limit: it retries, and the result is not known yet.
         const limit = status?.type === "busy" ? known[1] : limitOf(status ?? {});
         if (limit) limits.set(sessionID, limit);
         else limits.delete(sessionID);
         if (known[0] !== busy.has(sessionID) || known[1] !== limit) state();
       }
-      // Its model answers: the limit is over.
+      // Its model responds: the limit is over.
       if (type === "message.part.updated" && limits.delete(sessionID ?? properties?.part?.sessionID)) state();
       if (type === "permission.asked" || type === "question.asked") {
         asked.add(id);
@@ -55,9 +57,9 @@ export const Patterm = async () => {
       if (/^(permission|question)\.(replied|rejected)$/.test(type) && asked.delete(requestID ?? id)) state();
     },
     "chat.message": async ({ sessionID }, { parts }) => {
-      if (helpers.has(sessionID)) return;
+      if (subagents.has(sessionID)) return;
       const prompt = parts.map((part) => (part.type === "text" && !part.synthetic ? part.text : "")).join("");
-      tell("turn", { session: sessionID, prompt });
+      report("turn", { session: sessionID, prompt });
     },
   };
 };

@@ -195,6 +195,10 @@ fn is_unwanted(sequence: &[u8]) -> bool {
                     matches!(number(parameters), Some(11 | 13 | 14 | 15 | 16 | 18 | 19 | 20 | 21))
                 }
                 Some(b'x') => true,
+                // Reports of the size in the program's input.
+                Some(b'h') if parameters.starts_with(b"?") => parameters[1..]
+                    .split(|byte| *byte == b';')
+                    .any(|mode| number(mode) == Some(2048)),
                 _ => false,
             }
         }
@@ -241,8 +245,8 @@ mod tests {
     fn only_queries_are_removed() {
         check(b"a\x1b[31mred\x1b[0m\r\n", b"a\x1b[31mred\x1b[0m\r\n");
         check(
-            b"1\x1b[c2\x1b[>c3\x1b[6n4\x1b[?6n5\x1b[?2026$p6\x1b[>q7\x1b[?u8\x1b[18t9",
-            b"123456789",
+            b"1\x1b[c2\x1b[>c3\x1b[6n4\x1b[?6n5\x1b[?2026$p6\x1b[>q7\x1b[?u8\x1b[18t9\x1b[?2048h0",
+            b"1234567890",
         );
         check(b"a\x1b]11;?\x07b\x1b]10;?\x1b\\c\x1b]52;c;aGk=\x07d\x1bP+q544e\x1b\\e", b"abcde");
         let kept =

@@ -7,9 +7,12 @@ mod terminal;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use patterm_host::registry;
+use patterm_host::runtime::RuntimeDir;
 use patterm_wire::view::{self, FromView, SizePolicy, ToView, View, ViewDecoder, ViewRequest};
 use patterm_wire::{Framing, Id, Incoming, Message, Method, reply};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -32,13 +35,14 @@ enum End {
     ServerGone,
 }
 
-/// Show this project on this terminal; ctrl+b d detaches
+/// Show this or another project on this terminal; ctrl+b d detaches
 #[derive(Debug, Args)]
 #[command(alias = "a")]
 pub(crate) struct AttachVerb {
-    /// An id, a unique name, or the start of one [default: what was shown last]
-    #[arg(value_name = "ID", required_if_eq("raw", "true"))]
-    process: Option<String>,
+    /// A process: an id, a unique name, or the start of one [default: what was shown last]; or another project:
+    /// its folder, or the folder's name if the project has a server
+    #[arg(value_name = "ID|PROJECT", required_if_eq("raw", "true"))]
+    target: Option<String>,
     /// Show only that process, full screen, with its bytes unchanged
     #[arg(long)]
     raw: bool,
@@ -49,11 +53,49 @@ impl AttachVerb {
         if !self.raw {
             tui::must_have_terminal()?;
         }
-        let named = self.process.as_deref();
-        let id = named.map(|given| Client::connect()?.resolve(given)).transpose()?;
-        match id {
-            Some(id) if self.raw => run_raw(&id),
-            id => tui::run(id),
+        let Some(given) = self.target else { return tui::run(None) };
+        if given.contains('/') {
+            enter(Path::new(&given))?;
+            return tui::run(None);
+        }
+        // This starts no server yet: the name may be that of another project.
+        let unknown = match Client::connect_to_read()?.resolve(&given) {
+            Ok(id) if self.raw => return run_raw(&id),
+            Ok(id) => return tui::run(Some(id)),
+            Err(unknown) => unknown,
+        };
+        let servers = registry::list(&RuntimeDir::candidates(None));
+        let folders: Vec<_> = servers.into_iter().map(|entry| entry.project).collect();
+        match project_named(&given, &folders)? {
+            Some(folder) if !self.raw => {
+                enter(folder)?;
+                tui::run(None)
+            }
+            _ => Err(unknown),
+        }
+    }
+}
+
+/// Makes another project the current one.
+fn enter(folder: &Path) -> anyhow::Result<()> {
+    std::env::set_current_dir(folder)
+        .with_context(|| format!("there is no project at {}", folder.display()))
+}
+
+/// The only project whose folder has this name.
+fn project_named<'a>(name: &str, folders: &'a [PathBuf]) -> anyhow::Result<Option<&'a PathBuf>> {
+    let named =
+        |folder: &&PathBuf| folder.file_name().is_some_and(|own| own.to_str() == Some(name));
+    let found: Vec<_> = folders.iter().filter(named).collect();
+    match found.as_slice() {
+        [] => Ok(None),
+        [folder] => Ok(Some(folder)),
+        several => {
+            let paths: Vec<_> = several.iter().map(|folder| folder.to_string_lossy()).collect();
+            anyhow::bail!(
+                "several projects are called `{name}`: {}; give the path",
+                paths.join(", ")
+            )
         }
     }
 }
@@ -69,7 +111,7 @@ fn run_raw(id: &str) -> anyhow::Result<()> {
         }
         End::Exited(Some(code), _) => print(&format!("{id} exited with code {code}")),
         End::Exited(None, signal) => {
-            print(&format!("{id} was ended by signal {}", signal.unwrap_or(0)))
+            print(&format!("{id} was killed by signal {}", signal.unwrap_or(0)))
         }
         End::ServerGone => anyhow::bail!("the server has ended; attach again"),
     }
@@ -86,7 +128,7 @@ fn attach(stream: &mut UnixStream, id: &str, terminal: &Terminal) -> anyhow::Res
         columns: Some(size.columns),
         sizes: SizePolicy::default(),
         pictures: false,
-        attends: true,
+        attends: false,
     };
     let params = serde_json::to_string(&params)?;
     let request = reply::request(&Id::from_number(1), View::NAME, Some(&params));
@@ -173,4 +215,18 @@ fn send_frame(stream: &mut UnixStream, frame: &FromView) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
     frame.encode(&mut bytes);
     Ok(stream.write_all(&bytes)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_known_by_the_name_of_its_folder() {
+        let folders = ["/a/shop", "/b/shop", "/b/api"].map(PathBuf::from);
+        assert_eq!(project_named("api", &folders).unwrap(), Some(&folders[2]));
+        assert_eq!(project_named("ap", &folders).unwrap(), None);
+        let error = project_named("shop", &folders).unwrap_err().to_string();
+        assert_eq!(error, "several projects are called `shop`: /a/shop, /b/shop; give the path");
+    }
 }

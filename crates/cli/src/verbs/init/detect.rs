@@ -1,12 +1,11 @@
 //! Detects what a project could start: scripts, targets, services.
 
-use std::io::Read;
 use std::path::Path;
 
 use serde_json::Value;
 
-/// Bytes read from a file: no list of commands is longer.
-const FILE_BYTES: u64 = 1 << 20;
+use super::suggestion::{Suggestion, read, word};
+use super::{compose, process_compose, python, workspaces};
 
 /// Suggestions per file: more would not help.
 const MOST: usize = 20;
@@ -14,38 +13,41 @@ const MOST: usize = 20;
 /// Characters of a name, as in the project file.
 const NAME_CHARS: usize = 64;
 
-/// A process that the project file could declare.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Suggestion {
-    pub(super) name: String,
-    pub(super) command: String,
-    /// The file it was found in.
-    pub(super) from: &'static str,
-}
-
 /// Everything found in a folder.
 pub(super) fn in_folder(root: &Path) -> Vec<Suggestion> {
     let has = |name: &str| root.join(name).is_file();
     let text = |name: &str| read(&root.join(name));
     let mut found = Suggestions::default();
-    if let Some(text) = text("Procfile") {
+    // First, so that its names stay as they are: its processes name each other.
+    for name in ["process-compose.yaml", "process-compose.yml"] {
+        if let Some(text) = text(name) {
+            // All of them: they depend on each other.
+            process_compose::processes(name, &text).into_iter().for_each(|one| found.push(one));
+            break;
+        }
+    }
+    // Procfile.dev is for working on the project, Procfile for running it elsewhere.
+    if let Some(text) = text("Procfile.dev") {
+        found.add_all("Procfile.dev", procfile(&text));
+    } else if let Some(text) = text("Procfile") {
         found.add_all("Procfile", procfile(&text));
     }
     if let Some(text) = text("package.json") {
-        found.add_all("package.json", scripts(&text, package_manager(&has)));
+        let run = package_manager(&has);
+        found.add_all("package.json", scripts(&text, run));
+        found.extend(workspaces::packages(root, run));
     }
     if let Some(text) = text("deno.json") {
         found.add_all("deno.json", tasks(&text));
     }
     if let Some(text) = text("Cargo.toml") {
+        found.extend(workspaces::crates(root, &text));
         found.add_all("Cargo.toml", cargo(&text, root.join("src/main.rs").is_file()));
     }
     if has("go.mod") {
         found.add("go.mod", "test", "go test ./...");
     }
-    if has("manage.py") {
-        found.add("manage.py", "django", "python manage.py runserver");
-    }
+    found.extend(python::servers(root));
     for name in ["Makefile", "makefile", "GNUmakefile"] {
         if let Some(text) = text(name) {
             found.add_all("Makefile", targets(&text));
@@ -59,20 +61,12 @@ pub(super) fn in_folder(root: &Path) -> Vec<Suggestion> {
         }
     }
     for name in ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"] {
-        if has(name) {
-            found.add("docker compose", "compose", "docker compose up");
+        if let Some(text) = text(name) {
+            found.extend(compose::services(name, &text));
             break;
         }
     }
     found.0
-}
-
-fn read(path: &Path) -> Option<String> {
-    let meta = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    let mut text = String::new();
-    let file = std::fs::File::open(path).ok()?;
-    file.take(FILE_BYTES.min(meta.len())).read_to_string(&mut text).ok()?;
-    Some(text)
 }
 
 #[derive(Default)]
@@ -85,8 +79,17 @@ impl Suggestions {
         }
     }
 
-    /// A name that is taken gets the file's name in front.
     fn add(&mut self, from: &'static str, name: &str, command: &str) {
+        self.extend(vec![Suggestion::new(name, command, from)]);
+    }
+
+    fn extend(&mut self, suggestions: Vec<Suggestion>) {
+        suggestions.into_iter().take(MOST).for_each(|suggestion| self.push(suggestion));
+    }
+
+    /// A name that is taken gets the file's name in front.
+    fn push(&mut self, suggestion: Suggestion) {
+        let Suggestion { name, command, from, .. } = &suggestion;
         let plain = plain_name(name);
         let taken = |name: &str| self.0.iter().any(|known| known.name == name);
         let name = match taken(&plain) {
@@ -94,7 +97,8 @@ impl Suggestions {
             false => plain,
         };
         if !name.is_empty() && !taken(&name) && !command.trim().is_empty() {
-            self.0.push(Suggestion { name, command: command.trim().to_owned(), from });
+            let command = command.trim().to_owned();
+            self.0.push(Suggestion { name, command, ..suggestion });
         }
     }
 }
@@ -104,15 +108,6 @@ fn plain_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
     let name: String = name.chars().map(plain).take(NAME_CHARS).collect();
     name.trim_matches('-').to_owned()
-}
-
-/// A word, quoted for a shell if necessary.
-fn word(text: &str) -> String {
-    let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+,=".contains(c);
-    match !text.is_empty() && text.chars().all(safe) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
 }
 
 fn package_manager(has: &impl Fn(&str) -> bool) -> &'static str {
@@ -257,7 +252,7 @@ mod tests {
                 ("web", "bundle exec rails s -p $PORT"),
                 ("worker", "sidekiq"),
                 ("package.json-web", "npm run web"),
-                ("compose", "docker compose up"),
+                ("db", "docker compose up --no-deps db"),
             ],
         );
     }
@@ -287,5 +282,72 @@ mod tests {
         check(&[package, ("src/main.rs", "")], &[("run", "cargo run"), ("test", "cargo test")]);
         check(&[package], &[("test", "cargo test")]);
         check(&[("Cargo.toml", "[workspace]\n")], &[("test", "cargo test")]);
+    }
+
+    #[test]
+    fn python_servers_are_found_by_the_file_that_creates_them() {
+        check(
+            &[("main.py", "from fastapi import FastAPI\n\napp: FastAPI = FastAPI(title=\"x\")\n")],
+            &[("api", "uvicorn main:app --reload")],
+        );
+        check(
+            &[("app/__init__.py", "web = Flask(__name__)\n"), ("uv.lock", "")],
+            &[("flask", "uv run flask --app app:web run --debug")],
+        );
+        check(&[("manage.py", "")], &[("django", "python manage.py runserver")]);
+        // Only what has a name at the top level can be served.
+        check(&[("main.py", "def make():\n    app = FastAPI()\n")], &[]);
+    }
+
+    #[test]
+    fn members_of_workspaces_run_in_their_folders() {
+        let member = r#"{"scripts": {"dev": "vite", "build": "tsc"}}"#;
+        check(
+            &[
+                ("package.json", r#"{"workspaces": ["apps/*"], "scripts": {"lint": "x"}}"#),
+                ("apps/web/package.json", member),
+                ("apps/README.md", ""),
+                ("yarn.lock", ""),
+            ],
+            &[("lint", "yarn run lint"), ("web-dev", "yarn run dev")],
+        );
+        check(
+            &[
+                ("package.json", "{}"),
+                ("pnpm-workspace.yaml", "packages:\n  - 'packages/*'\n  - \"docs\"\nother: x\n"),
+                ("packages/api/package.json", member),
+                ("docs/package.json", member),
+                ("pnpm-lock.yaml", ""),
+            ],
+            &[("docs-dev", "pnpm run dev"), ("api-dev", "pnpm run dev")],
+        );
+        check(
+            &[
+                ("Cargo.toml", "[workspace]\nmembers = [\"crates/*\"]\n"),
+                ("crates/cli/Cargo.toml", "[package]\nname = \"tool\"\n"),
+                ("crates/cli/src/main.rs", ""),
+                ("crates/lib/Cargo.toml", "[package]\nname = \"lib\"\n"),
+            ],
+            &[("tool", "cargo run -p tool"), ("test", "cargo test")],
+        );
+    }
+
+    #[test]
+    fn services_and_procfile_for_development() {
+        let compose = "name: x\nservices:\n  # the data\n  db:\n    image: postgres\n    ports:\n\
+            \x20     - 5432:5432\n  \"cache\":\n    image: redis\nvolumes:\n  data:\n";
+        check(
+            &[
+                ("compose.yaml", compose),
+                ("Procfile", "web: prod\n"),
+                ("Procfile.dev", "web: dev\n"),
+            ],
+            &[
+                ("web", "dev"),
+                ("db", "docker compose up --no-deps db"),
+                ("cache", "docker compose up --no-deps cache"),
+            ],
+        );
+        check(&[("compose.yaml", "include: x\n")], &[("compose", "docker compose up")]);
     }
 }

@@ -1,7 +1,13 @@
 //! `patterm init`: writes a commented project file from what it finds in the project.
 
+mod compose;
 mod detect;
+mod process_compose;
+mod python;
+mod suggestion;
+mod workspaces;
 mod write;
+mod yaml;
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -32,8 +38,8 @@ fn run() -> anyhow::Result<()> {
     let servers = in_mcp_json(project.root()).unwrap_or_default().tables;
     let text = write::project_file(&suggestions, &servers);
     // A file that we write must be valid.
-    let sound = ProjectFile::parse(&text).is_ok();
-    anyhow::ensure!(sound, "a bug in patterm: it cannot read the file that it would write");
+    let is_valid = ProjectFile::parse(&text).is_ok();
+    anyhow::ensure!(is_valid, "a bug in patterm: it cannot read the file that it would write");
     let mut file = match OpenOptions::new().write(true).create_new(true).open(&path) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
             anyhow::bail!("{} already exists; it was not changed", path.display())
@@ -51,7 +57,7 @@ fn run() -> anyhow::Result<()> {
         false => format!("it declares, without starting anything yet:\n{}", declared.join("\n")),
     };
     print(&format!(
-        "wrote {}\n{found}\nReview it, change it, then run `patterm trust`.",
+        "wrote {}\n{found}\nReview it and change it; then `patterm trust` approves it, and `patterm up` starts everything.",
         printable_path(&path)
     ));
     Ok(())

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use super::detect::Suggestion;
+use patterm_wire::printable;
+
+use super::suggestion::Suggestion;
 use crate::toml_string::quoted;
 
 const HEAD: &str = "\
@@ -16,11 +18,14 @@ const HEAD: &str = "\
 # directory = \"web\"                   # relative to this file
 # environment = { PORT = \"3000\" }
 # autostart = true                    # start with patterm; false by default
-# restart = \"on-failure\"              # or \"always\", \"never\" (default); or a table:
+# restart = \"on-failure\"              # or \"always\", \"on-unhealthy\", \"never\" (default); or a table:
 #                                     # { policy = \"always\", limit = 5, delay_seconds = 1 }
 # watch = [\"web/**/*.ts\"]             # restart when one of these files changes
 # depends_on = [\"db\"]                 # start these first and wait until they are ready
-# ready = { pattern = \"ready in\" }    # or { port = 5432 }, or { exits = true }
+# ready = { pattern = \"ready in\" }    # or { port = 5432 }, { http = \"http://127.0.0.1:3000/\" },
+#                                     # { command = \"pg_isready\" }, { delay_seconds = 3 }, { exits = true }
+# healthy = { http = \"http://127.0.0.1:3000/health\" }   # checked every 10 s once it is ready
+# stop = { signal = \"SIGINT\", grace_seconds = 10 }      # SIGTERM and 5 s by default
 ";
 
 const TAIL: &str = "
@@ -56,7 +61,22 @@ pub(super) fn project_file(suggestions: &[Suggestion], servers: &[(String, Strin
             false => suggestion.name.clone(),
         };
         let command = quoted(&suggestion.command);
-        let _ = writeln!(text, "\n[processes.{name}]\ncommand = {command}\nautostart = false");
+        text.push('\n');
+        if !suggestion.why.is_empty() {
+            // The reason names files and packages of the project, which may be called anything.
+            let _ = writeln!(text, "# {}", printable::one_line(&suggestion.why));
+        }
+        let _ = writeln!(text, "[processes.{name}]\ncommand = {command}");
+        if let Some(directory) = &suggestion.directory {
+            let _ = writeln!(text, "directory = {}", quoted(directory));
+        }
+        if let Some(port) = suggestion.port {
+            let _ = writeln!(text, "ready = {{ port = {port} }}");
+        }
+        suggestion.settings.iter().for_each(|line| {
+            let _ = writeln!(text, "{line}");
+        });
+        text.push_str("autostart = false\n");
     }
     for (n, (_, table)) in servers.iter().enumerate() {
         if n == 0 {
@@ -78,9 +98,10 @@ mod tests {
     #[test]
     fn a_written_file_reads_back_the_same() {
         let suggestion = |name: &str, command: &str| Suggestion {
-            name: name.to_owned(),
-            command: command.to_owned(),
-            from: "Procfile",
+            why: "a\nguess\u{1b}".to_owned(),
+            directory: Some("a b".to_owned()),
+            port: Some(8000),
+            ..Suggestion::new(name, command, "Procfile")
         };
         let commands = ["a \"b\" \\c", "tab\there", "é\u{1b}[0m\u{7f}"];
         let suggestions: Vec<_> =

@@ -44,11 +44,11 @@ pub(super) fn run(file: Option<&Path>) -> anyhow::Result<()> {
         anyhow::anyhow!("fix the project file first:\n{}", faults.join("\n"))
     })?;
     found.tables.retain(|(name, _)| {
-        let there = known.servers.contains_key(name);
-        if there {
+        let is_declared = known.servers.contains_key(name);
+        if is_declared {
             found.skipped.push(format!("{name}: patterm.toml already has a server of this name"));
         }
-        !there
+        !is_declared
     });
     let mut added = String::new();
     if !before.is_empty() && !before.ends_with('\n') {
@@ -57,8 +57,8 @@ pub(super) fn run(file: Option<&Path>) -> anyhow::Result<()> {
     for (_, table) in &found.tables {
         let _ = write!(added, "\n{table}");
     }
-    let sound = ProjectFile::parse(&format!("{before}{added}")).is_ok();
-    anyhow::ensure!(sound, "a bug in patterm: it cannot read the file that it would write");
+    let is_valid = ProjectFile::parse(&format!("{before}{added}")).is_ok();
+    anyhow::ensure!(is_valid, "a bug in patterm: it cannot read the file that it would write");
     if !found.tables.is_empty() {
         let opened = std::fs::OpenOptions::new().append(true).create(true).open(&path);
         let written = opened.and_then(|mut file| file.write_all(added.as_bytes()));
@@ -176,11 +176,11 @@ mod tests {
         assert_eq!(found.skipped.len(), 2, "{found:?}");
         let text: String = found.tables.iter().map(|(_, table)| table.as_str()).collect();
         let file = ProjectFile::parse(&text).unwrap();
-        let Location::Here { command, .. } = &file.servers["a-b"].place else { panic!("{file:?}") };
-        assert_eq!(command, &["npx", "-y", "x\"y"]);
+        let Location::Local(local) = &file.servers["a-b"].location else { panic!("{file:?}") };
+        assert_eq!(local.command, ["npx", "-y", "x\"y"]);
         assert_eq!(file.servers["a-b"].env["K"], "${K:-v}");
         assert!(
-            matches!(&file.servers["web"].place, Location::Remote { headers, .. } if headers["A"] == "b")
+            matches!(&file.servers["web"].location, Location::Remote(remote) if remote.headers["A"] == "b")
         );
         assert!(read("[]").is_err() && read("{").is_err());
     }

@@ -9,6 +9,7 @@ use patterm_wire::servers::{ServerInfo, Servers, ServersRequest, ServersResult};
 use serde_json::Value;
 
 use super::timers::duration;
+use super::trust;
 use crate::client::Client;
 use crate::print::{one_line, print, print_json};
 
@@ -57,7 +58,7 @@ impl ServersVerb {
 }
 
 fn list(json: bool) -> anyhow::Result<()> {
-    let reply = Client::connect()?.query::<Servers>(&ServersRequest::default())?;
+    let reply = Client::connect_to_read()?.query::<Servers>(&ServersRequest::default())?;
     if json {
         return print_json(&reply.read_as::<ServersResult<Value>>()?.servers);
     }
@@ -69,6 +70,7 @@ fn list(json: bool) -> anyhow::Result<()> {
         ),
         false => print(&table(&servers)),
     }
+    trust::hint().inspect(|hint| print(hint));
     Ok(())
 }
 

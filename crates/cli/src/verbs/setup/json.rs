@@ -66,8 +66,8 @@ pub(super) fn with_entry(
     };
     let mut expected: Value = serde_json::from_str(before)?;
     expected[key][NAME] = entry.clone();
-    let sound = serde_json::from_str::<Value>(&after).is_ok_and(|after| after == expected);
-    anyhow::ensure!(sound, "it cannot be changed without changing something else");
+    let is_valid = serde_json::from_str::<Value>(&after).is_ok_and(|after| after == expected);
+    anyhow::ensure!(is_valid, "it cannot be changed without changing something else");
     Ok(Change::To(after))
 }
 

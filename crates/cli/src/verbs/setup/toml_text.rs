@@ -32,8 +32,8 @@ pub(super) fn with_entry(before: &str, program: &str) -> anyhow::Result<Change> 
         false => "\n\n",
     };
     let after = format!("{before}{gap}{}", fragment(program));
-    let sound = after.parse::<Table>().is_ok_and(|after| after == table);
-    anyhow::ensure!(sound, "it cannot be changed without changing something else");
+    let is_valid = after.parse::<Table>().is_ok_and(|after| after == table);
+    anyhow::ensure!(is_valid, "it cannot be changed without changing something else");
     Ok(Change::To(after))
 }
 

@@ -1,10 +1,9 @@
 //! Runs engines' command-line tools until they exit and returns their output.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use patterm_keeper::{Program, Size};
+use patterm_keeper::{Environment, Program, Size};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -27,9 +26,9 @@ impl CommandRunner {
         let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin:/usr/sbin:/sbin".into());
         let program = Program {
             argv,
-            env: BTreeMap::from([("PATH".to_owned(), path)]),
+            env: Environment::from([("PATH", path)]),
             working_dir: "/".into(),
-            size: Size { rows: 24, columns: 80 },
+            size: Size::DEFAULT,
         };
         let local = Local { program, spawner: self.0.clone() };
         local.open().await.map_err(|refusal| refusal.message)

@@ -29,8 +29,8 @@ pub enum EngineError {
     /// There is no such container.
     #[error("there is no container `{0}`")]
     NotFound(String),
-    /// The container does not run.
-    #[error("the container `{0}` does not run")]
+    /// The container is not running.
+    #[error("the container `{0}` is not running")]
     NotRunning(String),
     /// Any other error.
     #[error("{0}")]

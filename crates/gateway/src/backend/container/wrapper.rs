@@ -74,8 +74,8 @@ pub(super) fn variables(env: &BTreeMap<String, String>) -> Vec<u8> {
 pub(super) fn on_disk(folder: &Path) -> std::io::Result<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let file = folder.join(file_name());
-    let whole = std::fs::metadata(&file).is_ok_and(|there| there.len() == BYTES.len() as u64);
-    if !whole {
+    let is_complete = std::fs::metadata(&file).is_ok_and(|meta| meta.len() == BYTES.len() as u64);
+    if !is_complete {
         let new = folder.join(format!("{}.{}", file_name(), std::process::id()));
         std::fs::write(&new, BYTES)?;
         std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755))?;

@@ -1,0 +1,315 @@
+//! A dialog on an agent's screen: its question, its options and how to choose one; never its footer.
+
+use std::sync::LazyLock;
+
+use patterm_screen::{Screen, Style};
+use patterm_store::hex;
+use regex::Regex;
+use sha2::{Digest as _, Sha256};
+
+use crate::activity_state::{AnswerWay, Dialog};
+use crate::presets::Rule;
+
+/// Characters of one option in one line with the others: enough to tell it from them.
+const OPTION_CHARS: usize = 48;
+
+/// Characters of an option by itself: a long command prefix that it allows, but not a whole screen.
+const LABEL_CHARS: usize = 160;
+
+/// Characters of the question and its subject together: what a notification shows.
+const QUESTION_CHARS: usize = 200;
+
+/// How many rows above its options a question may begin: its subject may be in between.
+const ROWS_ABOVE: usize = 12;
+
+/// A question has no more rows, even in a narrow pane.
+const QUESTION_ROWS: usize = 5;
+
+/// How many rows a dialog without a border at its top is taken to have: those that its question is looked for in.
+const UNFRAMED_ROWS: usize = 24;
+
+/// The shortest drawn line that is the top of a dialog; a shorter one may be a table in it.
+const TOP_LINE_CHARS: usize = 10;
+
+/// Digits of the hash that identifies a dialog: no two share them by chance, or by design.
+const HASH_DIGITS: usize = 32;
+
+/// The patterns that find the parts of a dialog.
+struct Patterns {
+    /// An option with its number, and the mark before it.
+    numbered: Regex,
+    /// The row of a list without numbers on which the cursor is.
+    at_cursor: Regex,
+    /// A question: it begins with its row, or after another sentence.
+    question: Regex,
+    /// A question that does not say what it is about.
+    general: Regex,
+}
+
+/// The marks of the option with the cursor.
+const CURSORS: [char; 5] = ['❯', '›', '>', '●', '▶'];
+
+/// Never `None`: a test compiles them.
+static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
+    let general = "^(?:Do you want to proceed|Would you like to (?:run|make) the following|\
+                   Allow execution of \\[|Apply this change)";
+    Some(Patterns {
+        numbered: Regex::new(r"^(?:([❯›>●○•▶]) *)?(\d{1,2})[.)] +(\S.*)$").ok()?,
+        at_cursor: Regex::new(r"^[❯›●] +\S").ok()?,
+        question: Regex::new(r#"(?:^|[.:!] )([^.:!?]*[\w"'\])]\?)(?:\s|$)"#).ok()?,
+        general: Regex::new(general).ok()?,
+    })
+});
+
+/// One row of a dialog.
+#[derive(Debug)]
+struct Row {
+    /// Its words, without borders and blanks around them.
+    text: String,
+    /// The column in which they begin.
+    column: usize,
+    /// It is a drawn line.
+    is_line: bool,
+}
+
+fn is_border(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '│' | '┃')
+}
+
+impl Row {
+    fn of(row: &str) -> Self {
+        let column = row.chars().take_while(|c| is_border(*c)).count();
+        let text = row.trim_matches(is_border).to_owned();
+        let is_line = !text.chars().any(char::is_alphanumeric) && !text.is_empty();
+        Self { text, column, is_line }
+    }
+
+    /// Whether it is the top of a dialog.
+    fn is_top(&self) -> bool {
+        let drawn = self.text.chars().filter(|c| matches!(c, '─' | '━' | '═' | '▔')).count();
+        self.is_line && (drawn >= TOP_LINE_CHARS || self.text.starts_with(['╭', '┌', '╔']))
+    }
+
+    /// Its words without the mark of the cursor, which may move while the dialog stays the same.
+    fn without_cursor(&self) -> &str {
+        self.text.trim_start_matches(CURSORS).trim_start()
+    }
+}
+
+/// The options of a dialog.
+#[derive(Debug, Default)]
+struct Options {
+    /// The rows in which they begin and end.
+    first: usize,
+    last: usize,
+    labels: Vec<String>,
+    /// They have numbers, which their labels begin with.
+    numbered: bool,
+    /// They share one row.
+    in_one_row: bool,
+    /// The option with the cursor.
+    cursor: Option<usize>,
+}
+
+/// The dialog that a rule has matched. `bottom` are the rows of the screen, the lowest first, of which the dialog is
+/// among the first `most`. `quotes` is what the preset quotes of it.
+pub(super) fn find(
+    bottom: &[String],
+    most: usize,
+    asked: Option<&str>,
+    quotes: &[String],
+    (name, rule): (&str, &Rule),
+) -> Option<Dialog> {
+    let patterns = PATTERNS.as_ref()?;
+    let shown = bottom.get(..most).unwrap_or(bottom);
+    let rows: Vec<Row> = shown.iter().rev().map(|row| Row::of(row)).collect();
+    let options = numbered(&rows, patterns)
+        .or_else(|| rule.options.as_ref().and_then(|options| in_one_row(&rows, options)))
+        .or_else(|| in_list(&rows, patterns))?;
+    let question =
+        asked.map(str::to_owned).or_else(|| question(&rows[..options.first], quotes, patterns))?;
+    let above = bottom.len() - shown.len();
+    let all: Vec<Row> = bottom.iter().rev().map(|row| Row::of(row)).collect();
+    let version = identity(&all, above + options.first, above + options.last, &question);
+    let ways = options.ways(&rule.answer);
+    Some(Dialog {
+        version,
+        question: cut(&question, QUESTION_CHARS),
+        options: options.labels.iter().map(|label| cut(label, LABEL_CHARS)).collect(),
+        ways,
+        cursor: options.cursor,
+        rule: name.to_owned(),
+    })
+}
+
+/// A dialog in one line.
+pub(super) fn in_one_line(dialog: &Dialog) -> String {
+    let offered: Vec<_> = dialog.options.iter().map(|option| cut(option, OPTION_CHARS)).collect();
+    format!("{} ({})", dialog.question, offered.join(" | "))
+}
+
+/// What tells a dialog from every other: all of its text, also what is not shown to people.
+fn identity(rows: &[Row], first: usize, last: usize, question: &str) -> String {
+    let top = rows[..first].iter().rposition(Row::is_top);
+    let top = top.unwrap_or_else(|| first.saturating_sub(UNFRAMED_ROWS));
+    let mut hash = Sha256::new().chain_update(question);
+    for row in &rows[top..=last] {
+        hash.update(b"\n");
+        hash.update(row.without_cursor());
+    }
+    let mut digits = hex::encode(&hash.finalize());
+    digits.truncate(HASH_DIGITS);
+    digits
+}
+
+impl Options {
+    /// How each option can be chosen, if it can be.
+    fn ways(&self, known: &[AnswerWay]) -> Vec<Option<AnswerWay>> {
+        let applies = |way: AnswerWay, at: usize| match way {
+            // A number with two digits begins with the number of another option.
+            AnswerWay::Number => self.numbered && at < 9,
+            AnswerWay::UpDown => self.cursor.is_some() && !self.in_one_row,
+            AnswerWay::LeftRight => self.in_one_row,
+            AnswerWay::Label => self.labels[at].chars().count() == 1,
+        };
+        let way = |at| known.iter().copied().find(|way| applies(*way, at));
+        (0..self.labels.len()).map(way).collect()
+    }
+}
+
+/// The lowest list of numbered options.
+fn numbered(rows: &[Row], patterns: &Patterns) -> Option<Options> {
+    let mut found = Options { numbered: true, ..Options::default() };
+    let mut next: Option<u32> = None;
+    for (at, row) in rows.iter().enumerate().rev() {
+        let Some(option) = patterns.numbered.captures(&row.text) else { continue };
+        let number: u32 = option[2].parse().ok()?;
+        if next.is_some_and(|next| next != number) {
+            continue;
+        }
+        if found.labels.is_empty() {
+            found.last = at;
+        }
+        if option.get(1).is_some_and(|mark| mark.as_str().starts_with(CURSORS)) {
+            found.cursor = usize::try_from(number).ok()?.checked_sub(1);
+        }
+        found.labels.push(format!("{number}. {}", without_description(&option[3])));
+        match number {
+            1 if found.labels.len() > 1 => {
+                found.labels.reverse();
+                found.first = at;
+                return Some(found);
+            }
+            0 | 1 => return None,
+            _ => next = Some(number - 1),
+        }
+    }
+    None
+}
+
+/// Options that a preset finds in one row.
+fn in_one_row(rows: &[Row], options: &Regex) -> Option<Options> {
+    rows.iter().enumerate().rev().find_map(|(at, row)| {
+        let found = options.captures(&row.text)?;
+        let labels = found.iter().skip(1).flatten().map(|option| option.as_str().to_owned());
+        let labels = labels.collect();
+        Some(Options { first: at, last: at, labels, in_one_row: true, ..Options::default() })
+    })
+}
+
+/// The rows of a list without numbers, one of which has the cursor.
+fn in_list(rows: &[Row], patterns: &Patterns) -> Option<Options> {
+    let cursor = rows.iter().rposition(|row| patterns.at_cursor.is_match(&row.text))?;
+    let bare = |row: &Row| row.text.trim_start_matches(['❯', '›', '●', ' ']).to_owned();
+    let begins = |row: &Row| row.column + row.text.chars().count() - bare(row).chars().count();
+    let column = begins(&rows[cursor]);
+    let belongs = |row: &&Row| !row.is_line && begins(row) == column;
+    let above = rows[..cursor].iter().rev().take_while(belongs).count();
+    let below = rows[cursor + 1..].iter().take_while(belongs).count();
+    let (first, last) = (cursor - above, cursor + below);
+    let labels: Vec<String> = rows[first..=last].iter().map(bare).collect();
+    let options = Options { first, last, labels, cursor: Some(above), ..Options::default() };
+    (options.labels.len() > 1).then_some(options)
+}
+
+/// Which of the options in one row is highlighted: the one whose style differs from that of the others.
+pub(crate) fn highlighted(screen: &Screen, options: &Regex) -> Option<usize> {
+    (0..screen.size().rows).rev().find_map(|row| {
+        let spans = screen.styled_row(row).spans;
+        let text: String = spans.iter().map(|span| span.text.as_str()).collect();
+        let begin = text.find(|c: char| !is_border(c))?;
+        let found = options.captures(text[begin..].trim_end_matches(is_border))?;
+        let style = |byte: usize| -> Option<&Style> {
+            let mut end = 0;
+            let at = spans.iter().position(|span| {
+                end += span.text.len();
+                byte < end
+            });
+            at.map(|at| &spans[at].style)
+        };
+        let options = found.iter().skip(1).flatten();
+        let styles: Vec<_> = options.map(|option| style(begin + option.start())).collect();
+        let differs = |at: &usize| {
+            let mut others = styles.iter().enumerate().filter(|(other, _)| other != at);
+            let first = others.next().map(|(_, style)| style);
+            first.is_some_and(|first| *first != styles[*at])
+                && others.all(|(_, style)| Some(style) == first)
+        };
+        let mut different = (0..styles.len()).filter(differs);
+        different.next().filter(|_| different.next().is_none())
+    })
+}
+
+/// The question above its options, with its subject if the question does not name it.
+fn question(above: &[Row], quotes: &[String], patterns: &Patterns) -> Option<String> {
+    let near = &above[above.len().saturating_sub(ROWS_ABOVE)..];
+    let found = near.iter().enumerate().rev().find_map(|(at, row)| {
+        let mut question = patterns.question.captures_iter(&row.text).last()?[1].trim().to_owned();
+        // It may have begun in the rows above.
+        for before in near[..at].iter().rev().take(QUESTION_ROWS - 1) {
+            if before.is_line || !question.starts_with(char::is_lowercase) {
+                break;
+            }
+            question = format!("{} {question}", before.text);
+        }
+        Some(question)
+    });
+    let Some(question) = found else {
+        let quoted: Vec<_> = quotes.iter().rev().map(String::as_str).collect();
+        let nearest = above.iter().rev().find(|row| !row.is_line).map(|row| row.text.clone());
+        return if quoted.is_empty() { nearest } else { Some(quoted.join(": ")) };
+    };
+    if !patterns.general.is_match(&question) {
+        return Some(question);
+    }
+    let about = framed(above).or_else(|| {
+        let other =
+            quotes.iter().find(|quote| !question.contains(quote.as_str()) && **quote != question);
+        other.cloned()
+    });
+    Some(about.map_or(question.clone(), |about| format!("{question} {about}")))
+}
+
+/// A single row between two lines: the command that is asked about.
+fn framed(above: &[Row]) -> Option<String> {
+    let is_frame = |row: &Row| row.is_line && row.text.starts_with('╌');
+    let end = above.iter().rposition(is_frame)?;
+    let begin = above[..end].iter().rposition(is_frame)?;
+    (end - begin == 2).then(|| above[begin + 1].text.clone())
+}
+
+/// An option without the description beside it.
+fn without_description(option: &str) -> &str {
+    option.split("   ").next().unwrap_or(option).trim_end()
+}
+
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "dialog_tests.rs"]
+mod tests;

@@ -1,0 +1,94 @@
+//! What is found of dialogs.
+
+use patterm_screen::Size;
+
+use super::*;
+
+/// A rule that says how dialogs are answered.
+fn rule(text: &str) -> Rule {
+    toml::from_str(&format!("state = \"blocked\"\n{text}")).unwrap()
+}
+
+fn found(screen: &str, text: &str) -> Option<Dialog> {
+    let bottom: Vec<String> =
+        screen.lines().rev().filter(|row| !row.trim().is_empty()).map(str::to_owned).collect();
+    find(&bottom, 24, None, &[], ("dialog", &rule(text)))
+}
+
+#[track_caller]
+fn check(screen: &str, expected: Option<&str>) {
+    let line = found(screen, "").map(|dialog| in_one_line(&dialog));
+    assert_eq!(line.as_deref(), expected, "{screen}");
+}
+
+const PUSH: &str = "───────────\n Bash command\n╌╌╌\n git push\n╌╌╌\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n Esc to cancel";
+const FOLDER: &str = "Check: Is this yours or\n one you trust? (Like\n code).\n ❯ No, exit\n   Yes, I do\n Enter to confirm";
+
+#[test]
+fn a_dialog_in_one_line() {
+    check(PUSH, Some("Do you want to proceed? git push (1. Yes | 2. No)"));
+    check(FOLDER, Some("Check: Is this yours or one you trust? (No, exit | Yes, I do)"));
+    check(
+        "│ ? Shell x │\n│ Allow [Shell]? │\n│ ● 1. Allow once   always │\n│   2. No (esc) │\n╰──╯",
+        Some("Allow [Shell]? (1. Allow once | 2. No (esc))"),
+    );
+    // In a narrow pane.
+    check(
+        "  Reason: The change is\n  correct. May I commit\n  it?\n\n  $ git commit\n\n› 1. Yes\n  2. No",
+        Some("Reason: The change is correct. May I commit it? (1. Yes | 2. No)"),
+    );
+    check("1. one\n2. two", None);
+    check("nothing to choose?", None);
+}
+
+#[test]
+fn a_dialog_is_another_if_any_of_its_text_differs_but_not_if_its_cursor_moves() {
+    let version = |screen: &str| found(screen, "").unwrap().version;
+    let moved = PUSH.replace("❯ 1. Yes\n   2.", "  1. Yes\n ❯ 2.");
+    assert_ne!(moved, PUSH);
+    assert_eq!(version(&moved), version(PUSH));
+    assert_eq!(version(&format!("other words above\n{PUSH}")), version(PUSH));
+    assert_eq!(version(&PUSH.replace("Esc to", "esc to")), version(PUSH), "the footer");
+    for (one, other) in [("git push", "git push -f"), ("2. No", "2. No, wait"), ("Bash", "Edit")] {
+        assert_ne!(version(&PUSH.replace(one, other)), version(PUSH), "{other}");
+    }
+    let long = |end: &str| PUSH.replace("git push", &format!("{} {end}", "x ".repeat(300)));
+    let [one, other] = ["a", "b"].map(|end| found(&long(end), "").unwrap());
+    assert_eq!(one.question, other.question, "too long to be shown");
+    assert_ne!(one.version, other.version);
+    let above = |row: &str| format!("{row}\nRun it?\n› 1. Yes\n  2. No");
+    assert_ne!(version(&above("$ ls")), version(&above("$ rm")), "without a border at its top");
+}
+
+#[test]
+fn each_option_is_chosen_in_the_first_way_that_applies() {
+    use AnswerWay::{Label, LeftRight, Number, UpDown};
+    let ways = |screen: &str, text: &str| found(screen, text).unwrap().ways;
+    let both = "answer = [\"number\", \"up-down\"]";
+    assert_eq!(ways(PUSH, both), [Some(Number), Some(Number)]);
+    assert_eq!(ways(PUSH, "answer = [\"up-down\"]"), [Some(UpDown), Some(UpDown)]);
+    assert_eq!(ways(FOLDER, both), [Some(UpDown), Some(UpDown)]);
+    assert_eq!(found(FOLDER, both).unwrap().cursor, Some(0));
+    assert_eq!(ways(PUSH, ""), [None, None], "a preset that does not say how");
+    let row = "options = '^(Once) +(Always) +(Reject)'\nanswer = [\"left-right\"]";
+    assert_eq!(ways("May I?\n Once  Always  Reject", row), [Some(LeftRight); 3]);
+    let letters = "options = '\\[(y)/(no)\\]$'\nanswer = [\"label\"]";
+    assert_eq!(ways("May I?\n[y/no]", letters), [Some(Label), None]);
+    let many: String = (1..=11).map(|n| format!("  {n}. option {n}\n")).collect();
+    let many = ways(&format!("Which?\n{}", many.replace("  3.", "❯ 3.")), both);
+    assert_eq!(many[8..], [Some(Number), Some(UpDown), Some(UpDown)]);
+}
+
+#[test]
+fn the_highlighted_option_of_a_row_is_the_one_that_looks_different() {
+    let options = Regex::new("^(Once) +(Always) +(Reject)").unwrap();
+    let at = |bytes: &str| {
+        let mut screen = Screen::new(Size::new(5, 40));
+        screen.feed(bytes.as_bytes());
+        highlighted(&screen, &options)
+    };
+    assert_eq!(at("┃ \x1b[43m Once \x1b[0m  Always   Reject"), Some(0));
+    assert_eq!(at("┃  Once   Always  \x1b[7m Reject \x1b[0m"), Some(2));
+    assert_eq!(at("┃  Once   Always   Reject"), None);
+    assert_eq!(at("┃ \x1b[43mOnce\x1b[44m Always \x1b[0m Reject"), None);
+}

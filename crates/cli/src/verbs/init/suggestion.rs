@@ -1,0 +1,50 @@
+//! A process that a project file could declare, and helpers to find one.
+
+use std::io::Read;
+use std::path::Path;
+
+/// The number of bytes read from a file; the files of interest are shorter.
+const FILE_BYTES: u64 = 1 << 20;
+
+/// A process that the project file could declare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Suggestion {
+    pub(super) name: String,
+    pub(super) command: String,
+    /// The file it was found in.
+    pub(super) from: &'static str,
+    /// Why it is suggested, for the comment above it.
+    pub(super) why: String,
+    /// Where it starts, if not in the project's folder.
+    pub(super) directory: Option<String>,
+    /// The port that it listens on once it is ready.
+    pub(super) port: Option<u16>,
+    /// More settings, as lines of TOML.
+    pub(super) settings: Vec<String>,
+}
+
+impl Suggestion {
+    pub(super) fn new(name: &str, command: &str, from: &'static str) -> Self {
+        let (name, command) = (name.to_owned(), command.to_owned());
+        let (why, settings) = (String::new(), Vec::new());
+        Self { name, command, from, why, directory: None, port: None, settings }
+    }
+}
+
+/// A file's beginning, if it is text.
+pub(super) fn read(path: &Path) -> Option<String> {
+    let meta = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let mut text = String::new();
+    let file = std::fs::File::open(path).ok()?;
+    file.take(FILE_BYTES.min(meta.len())).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// A word, quoted for a shell if necessary.
+pub(super) fn word(text: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+,=".contains(c);
+    match !text.is_empty() && text.chars().all(safe) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}

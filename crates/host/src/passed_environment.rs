@@ -1,0 +1,76 @@
+//! The environment and folder that a connection passed for the programs it starts.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use patterm_panes::environment::{self, Environment};
+use patterm_wire::ErrorObject;
+use patterm_wire::environment::CallerEnvironment;
+
+/// What a connection passed.
+#[derive(Debug)]
+pub struct PassedEnvironment {
+    /// The variables that programs get, without those of patterm and of the caller's terminal.
+    pub variables: Environment,
+    /// The caller's folder.
+    pub working_dir: Option<PathBuf>,
+    /// They also apply to processes that the connection restarts.
+    pub restarts: bool,
+}
+
+impl PassedEnvironment {
+    /// Checks what a caller sent. An error names the invalid variable but never contains a value.
+    pub(crate) fn read(passed: CallerEnvironment) -> Result<Self, ErrorObject> {
+        let (working_dir, restarts) = (passed.working_dir.clone(), passed.restarts);
+        if let Some(folder) = working_dir.as_ref().filter(|folder| !folder.is_absolute()) {
+            let message = format!("`working_dir` takes an absolute path, not {}", folder.display());
+            return Err(ErrorObject::invalid_params(message));
+        }
+        let mut variables = Environment::default();
+        for (name, value) in passed.into_variables() {
+            let bytes = name.as_bytes();
+            let is_bad = bytes.is_empty() || bytes.contains(&b'=') || bytes.contains(&0);
+            if is_bad || value.as_bytes().contains(&0) {
+                let message = format!(
+                    "the variable {name:?} cannot be passed: a name needs at least one character and \
+                     no `=`, and neither name nor value may contain a NUL byte"
+                );
+                return Err(ErrorObject::invalid_params(message));
+            }
+            variables.insert(name, value);
+        }
+        let variables = environment::of_a_caller(variables);
+        Ok(Self { variables, working_dir, restarts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invalid_variable_is_refused_and_the_error_contains_only_its_name() {
+        let read = |name: &[u8], value: &[u8]| {
+            let encode = |bytes| patterm_wire::base64::encode(bytes);
+            let base64 = vec![(encode(name), encode(value))];
+            PassedEnvironment::read(CallerEnvironment { base64, ..CallerEnvironment::default() })
+        };
+        for (name, value) in [(&b""[..], &b"secret"[..]), (b"A=B", b"secret"), (b"N", b"secret\0")]
+        {
+            let error = read(name, value).unwrap_err().message;
+            assert!(error.contains("cannot be passed") && !error.contains("secret"), "{error}");
+        }
+        let passed = read(b"N\xff", b"\xfe").unwrap();
+        assert_eq!(passed.variables.iter().count(), 3, "TERM and COLORTERM are always set");
+    }
+
+    #[test]
+    fn an_identity_cannot_be_passed() {
+        let mut sent = CallerEnvironment::default();
+        sent.variables.insert("PATTERM_IDENTITY_FILE".into(), "/other".into());
+        sent.variables.insert("PATTERM_SOCKET".into(), "/other".into());
+        let passed = PassedEnvironment::read(sent).unwrap();
+        assert!(passed.variables.get("PATTERM_IDENTITY_FILE").is_none());
+        assert!(passed.variables.get("PATTERM_SOCKET").is_none());
+    }
+}
