@@ -11,6 +11,8 @@ mod registry;
 mod replay;
 #[path = "../../fuzz/checks/screen.rs"]
 mod screen;
+#[path = "../../fuzz/checks/text.rs"]
+mod text;
 #[path = "../../fuzz/checks/wire.rs"]
 mod wire;
 
@@ -39,6 +41,21 @@ fn views() {
 #[test]
 fn screens() {
     replay("screen", screen::screen);
+}
+
+#[test]
+fn texts_through_sizes() {
+    replay("reflow", text::reflow);
+}
+
+#[test]
+fn texts_as_clusters() {
+    replay("clusters", text::clusters_agree);
+}
+
+#[test]
+fn floods() {
+    replay("flood", text::flood);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Throughput of `Screen::feed` in MB/s for several kinds of output, and memory per line of history, to
 //! compare changes. Optional arguments: megabytes of each kind, bytes per chunk, and a kind by its name: that one
-//! alone, on the small screen, to count instructions on a busy machine:
+//! alone, on the small screen, or on the large one with `large` after it, to count instructions on a busy machine:
 //! `valgrind --tool=callgrind screen-throughput 4 16384 colours`, and again with 8; the difference is of 4 MB.
 
 use std::fmt::Write as _;
@@ -11,12 +11,15 @@ use patterm_screen::{Screen, Size, Stripper};
 /// Bytes that one read of a PTY returns, whatever the buffer size.
 const PIECE: usize = 3_500;
 
+const LARGE: Size = Size { rows: 50, columns: 200 };
+
 #[expect(clippy::print_stdout, reason = "this is what it is for")]
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let mut number = |default| arguments.next().and_then(|it| it.parse().ok()).unwrap_or(default);
     let (megabytes, piece) = (number(32), number(PIECE));
     let only = arguments.next();
+    let is_large = arguments.next().is_some_and(|size| size == "large");
     let many = |corpus: &str| {
         let mut bytes = Vec::with_capacity((megabytes << 20) + corpus.len());
         while bytes.len() < megabytes << 20 {
@@ -26,7 +29,7 @@ fn main() {
     };
     if let Some(only) = only {
         for (_, corpus) in corpora().iter().filter(|(name, _)| *name == only) {
-            screen(Size::DEFAULT, &many(corpus), piece);
+            screen(if is_large { LARGE } else { Size::DEFAULT }, &many(corpus), piece);
         }
         return;
     }
@@ -37,7 +40,7 @@ fn main() {
     for (name, corpus) in corpora() {
         let bytes = many(&corpus);
         let (small, line) = screen(Size::DEFAULT, &bytes, piece);
-        let (large, _) = screen(Size { rows: 50, columns: 200 }, &bytes, piece);
+        let (large, _) = screen(LARGE, &bytes, piece);
         let stripped = rate(bytes.len(), || {
             let mut stripper = Stripper::default();
             bytes.chunks(piece).map(|piece| stripper.feed(piece).len()).sum::<usize>();
