@@ -59,8 +59,11 @@ fn size(rows: u8, columns: u8) -> Size {
     Size::new(u16::from(rows % 9) + 1, u16::from(columns % 30) + 2)
 }
 
-fn lines(screen: &Screen) -> Vec<String> {
-    screen.lines(0).map(|line| line.text.trim_end_matches(' ').to_owned()).collect()
+/// The lines, without blanks at their ends and at the end.
+fn lines(screen: &Screen) -> String {
+    let lines: Vec<_> =
+        screen.lines(0).map(|line| line.text.trim_end_matches(' ').to_owned()).collect();
+    lines.join("\n").trim_end_matches('\n').to_owned()
 }
 
 fn styled(screen: &Screen) -> Vec<StyledRow> {

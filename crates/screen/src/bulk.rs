@@ -23,7 +23,7 @@ const LINE_END: &[u8] = b"\r\n";
 /// Rows beyond a screenful from which the bypass pays off.
 const MIN_EXTRA_ROWS: usize = 4;
 
-/// Bytes that are read at once: deferred lines and a chunk. It bounds the scratch.
+/// Bytes that are read at once. It bounds the scratch.
 const WINDOW_BYTES: usize = 32 << 10;
 
 thread_local! {
@@ -55,47 +55,51 @@ pub(crate) enum Then {
 
 impl Emulator {
     /// Moves the lines at the start of `bytes` into the history, except those that stay on the screen. The caller
-    /// parses the rest as usual. `is_blank`: the page is blank because what it would show is at the start of `bytes`.
-    /// Otherwise the cursor is in a blank last row.
-    pub(crate) fn bypass_grid(&mut self, bytes: &[u8], is_blank: bool) -> Bypassed {
+    /// parses the rest as usual. `kept`: the lines at the start of `bytes` that were read before, and are not read
+    /// again. If there are none, the cursor is in a blank last row.
+    pub(crate) fn bypass_grid(&mut self, bytes: &[u8], kept: &mut KeptRows) -> Bypassed {
         let mut rows = SCRATCH.take();
-        rows.clear();
-        let window = &bytes[..bytes.len().min(WINDOW_BYTES)];
+        rows.clone_from_rows(&kept.rows, 0, 0);
+        let window = &bytes[kept.end..bytes.len().min(kept.end + WINDOW_BYTES)];
+        let is_whole = kept.end + window.len() == bytes.len();
         let (text, is_broken) = utf8_prefix(window);
-        let mut scan = Scan::new(self, text, &mut rows);
+        let mut scan = Scan::new(self, text, kept, &mut rows);
         let mut then = scan.lines();
-        let (end, template) = (scan.at, scan.template);
-        let (has_wide, may_join) = (scan.has_wide, scan.may_join);
+        let (end, style) = (scan.base + scan.at, scan.style);
+        kept.has_wide |= scan.has_wide;
+        kept.may_join |= scan.may_join;
         if is_broken {
             then = Then::Unsupported;
-        } else if then == Then::End && window.len() < bytes.len() {
+        } else if then == Then::End && !is_whole {
             then = Then::More;
         }
         // The last row stays blank for the cursor.
         let height = self.page.rows();
-        let kept = height - 1;
-        let least = if is_blank { height } else { height + MIN_EXTRA_ROWS };
-        let mut bypassed = Bypassed { used: 0, kept: end, then };
+        let staying = height - 1;
+        let least = if kept.is_blank { height } else { height + MIN_EXTRA_ROWS };
+        let (mut used, mut moved) = (0, 0);
         if rows.rows.len() >= least {
-            self.wide |= has_wide;
-            self.history.may_join |= may_join;
-            if !is_blank {
-                self.push_to_history(kept);
+            self.wide |= kept.has_wide;
+            self.history.may_join |= kept.may_join;
+            if !kept.is_blank {
+                self.push_to_history(staying);
             }
-            let moved = rows.rows.len() - kept;
-            rows.push_to(&mut self.history, text, moved, self.base_offset);
-            let first_kept = rows.rows.get(moved);
-            bypassed.used = first_kept.map_or(end, |row| row.begin as usize);
-            bypassed.kept = end - bypassed.used;
+            moved = rows.rows.len() - staying;
+            rows.push_to(&mut self.history, (bytes, text, kept.end), moved, self.base_offset);
+            let first = rows.rows.get(moved);
+            used = first.map_or(end, |row| row.begin as usize);
             self.page.blank_rows(0..height);
             self.page.go(0, 0);
-            let template = first_kept.map_or(template, |row| row.style.template());
-            self.page.grid.cursor.template = template;
-            self.page.info[0].offset = self.base_offset + bypassed.used as u64;
+            let style = first.map_or(style, |row| row.style);
+            self.page.grid.cursor.template = style.template();
+            self.page.info[0].offset = self.base_offset + used as u64;
             (self.changed, self.last_character) = (true, None);
         }
+        kept.rows.clone_from_rows(&rows, moved, used);
+        (kept.end, kept.style) = (end - used, Some(style));
+        kept.is_blank |= used > 0;
         SCRATCH.replace(rows);
-        bypassed
+        Bypassed { used, kept: end - used, then }
     }
 
     /// Whether each line would be printed into a blank last row and then scroll up.
@@ -112,6 +116,29 @@ impl Emulator {
             && cursor.charsets[CHARSETS[self.charset]] == StandardCharset::Ascii
             && self.modes.wrap
             && !self.modes.insert
+    }
+}
+
+/// Rows at the end of a flood that stay on the screen, for the next chunk of it.
+#[derive(Debug, Default)]
+pub(crate) struct KeptRows {
+    rows: Rows,
+    /// The length of their lines.
+    end: usize,
+    /// The page is blank, and they begin at its top; otherwise in its last row.
+    pub(crate) is_blank: bool,
+    /// The style of what follows them; `None`: that of the cursor.
+    style: Option<SimpleStyle>,
+    has_wide: bool,
+    may_join: bool,
+}
+
+impl KeptRows {
+    /// Forgets them: their lines are parsed, or gone.
+    pub(crate) fn clear(&mut self) {
+        self.rows.clear();
+        (self.end, self.style, self.is_blank) = (0, None, false);
+        (self.has_wide, self.may_join) = (false, false);
     }
 }
 
@@ -141,6 +168,20 @@ struct BulkRow {
     wraps: bool,
 }
 
+impl BulkRow {
+    /// The row after as many bytes were removed from the front of its chunk, of `Rows::text` and of `Rows::spans`.
+    fn moved(&self, chunk: u32, text: u32, spans: u32) -> Self {
+        let by = if self.is_in_chunk { chunk } else { text };
+        let spans = if self.is_in_chunk { 0 } else { spans };
+        Self {
+            begin: self.begin - chunk,
+            text: (self.text.0 - by, self.text.1 - by),
+            spans: (self.spans.0 - spans, self.spans.1 - spans),
+            ..*self
+        }
+    }
+}
+
 impl Rows {
     fn clear(&mut self) {
         self.rows.clear();
@@ -148,13 +189,38 @@ impl Rows {
         self.spans.clear();
     }
 
-    /// Appends the first `count` rows to the history.
-    fn push_to(&self, history: &mut History, chunk: &str, count: usize, base_offset: u64) {
+    /// Copies the rows from number `first` on. Their chunk begins `used` bytes later.
+    fn clone_from_rows(&mut self, rows: &Self, first: usize, used: usize) {
+        self.clear();
+        let kept = &rows.rows[first..];
+        let Some(start) = kept.iter().find(|row| !row.is_in_chunk) else {
+            self.rows.extend(kept.iter().map(|row| row.moved(used as u32, 0, 0)));
+            return;
+        };
+        let (text, spans) = (start.text.0, start.spans.0);
+        self.rows.extend(kept.iter().map(|row| row.moved(used as u32, text, spans)));
+        self.text.push_str(&rows.text[text as usize..]);
+        self.spans.extend_from_slice(&rows.spans[spans as usize..]);
+    }
+
+    /// Appends the first `count` rows to the history: rows of a chunk, of which this text begins at `base`.
+    fn push_to(
+        &self,
+        history: &mut History,
+        (chunk, new, base): (&[u8], &str, usize),
+        count: usize,
+        base_offset: u64,
+    ) {
         for row in &self.rows[..count] {
             let offset = base_offset + u64::from(row.begin);
             let text = row.text.0 as usize..row.text.1 as usize;
             if row.is_in_chunk {
-                history.push_plain(&chunk[text], row.wraps, offset);
+                let text = match text.start.checked_sub(base) {
+                    Some(start) => &new[start..text.end - base],
+                    // It was read with an earlier chunk.
+                    None => std::str::from_utf8(&chunk[text]).unwrap_or_default(),
+                };
+                history.push_plain(text, row.wraps, offset);
             } else {
                 let spans = &self.spans[row.spans.0 as usize..row.spans.1 as usize];
                 let count = row.span_count as usize;
@@ -194,6 +260,8 @@ struct Scan<'a> {
     clusters: bool,
     out: &'a mut Rows,
     sequence: Csi,
+    /// Where the text begins in the chunk.
+    base: usize,
     at: usize,
     /// What is printed next, and its style.
     template: Cell,
@@ -216,9 +284,10 @@ struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    fn new(emulator: &'a Emulator, text: &'a str, out: &'a mut Rows) -> Self {
-        let template = emulator.page.grid.cursor.template.clone();
-        let style = SimpleStyle::of(&template).unwrap_or(SimpleStyle::PLAIN);
+    fn new(emulator: &'a Emulator, text: &'a str, kept: &KeptRows, out: &'a mut Rows) -> Self {
+        let cursor_style = || SimpleStyle::of(&emulator.page.grid.cursor.template);
+        let style = kept.style.or_else(cursor_style).unwrap_or(SimpleStyle::PLAIN);
+        let template = style.template();
         Self {
             text,
             bytes: text.as_bytes(),
@@ -227,6 +296,7 @@ impl<'a> Scan<'a> {
             clusters: emulator.modes.clusters,
             out,
             sequence: Csi::new(),
+            base: kept.end,
             at: 0,
             template,
             style,
@@ -272,12 +342,12 @@ impl<'a> Scan<'a> {
     fn plain_line(&mut self, length: usize) {
         let end = self.at + length;
         loop {
-            let begin = self.at;
-            let row_end = end.min(begin + self.columns);
+            let row_end = end.min(self.at + self.columns);
             let wraps = row_end < end;
+            let (begin, in_chunk_end) = (self.base + self.at, self.base + row_end);
             self.out.rows.push(BulkRow {
                 begin: begin as u32,
-                text: (begin as u32, row_end as u32),
+                text: (begin as u32, in_chunk_end as u32),
                 spans: (0, 0),
                 span_count: 0,
                 style: SimpleStyle::PLAIN,
@@ -354,7 +424,7 @@ impl<'a> Scan<'a> {
             }
         }
         rows.push(BulkRow {
-            begin: self.begin as u32,
+            begin: (self.base + self.begin) as u32,
             text: (self.text_begin as u32, text.len() as u32),
             spans: (self.spans_begin as u32, spans.len() as u32),
             span_count,

@@ -3,7 +3,7 @@
 use arbtest::arbitrary::{Result, Unstructured};
 use arbtest::arbtest;
 
-use crate::bulk::{Bypassed, Then};
+use crate::bulk::{Bypassed, KeptRows, Then};
 use crate::emulator::Emulator;
 use crate::parser::Parser;
 use crate::screen_tests::{budget, random_output};
@@ -231,13 +231,13 @@ fn lines_that_programs_print_in_floods_bypass_the_grid() {
     ] {
         let (mut emulator, line) = (at_bottom(""), format!("{line}\r\n"));
         assert!(emulator.can_bypass_grid());
-        let bytes = line.repeat(20);
-        let Bypassed { used, kept, then } = emulator.bypass_grid(bytes.as_bytes(), false);
+        let (bytes, mut rows) = (line.repeat(20), KeptRows::default());
+        let Bypassed { used, kept, then } = emulator.bypass_grid(bytes.as_bytes(), &mut rows);
         assert_eq!((used + kept, then), (bytes.len(), Then::End), "{line:?}");
         assert!(used >= 17 * line.len(), "{used} of {line:?}");
         // It goes on with what was left.
         let rest = [&bytes[used..], &line].concat();
-        let next = emulator.bypass_grid(rest.as_bytes(), true);
+        let next = emulator.bypass_grid(rest.as_bytes(), &mut rows);
         assert!(next.used > 0 && next.used + next.kept == rest.len(), "{next:?}");
     }
 }
@@ -263,7 +263,8 @@ fn what_only_the_grid_can_show_ends_the_bypass() {
     ] {
         let mut emulator = at_bottom("");
         let bytes = ["line\r\n".repeat(20).as_str(), piece, "\r\n"].concat();
-        let Bypassed { used, kept, then } = emulator.bypass_grid(bytes.as_bytes(), false);
+        let mut rows = KeptRows::default();
+        let Bypassed { used, kept, then } = emulator.bypass_grid(bytes.as_bytes(), &mut rows);
         assert_eq!((used + kept, then), (20 * 6, Then::Unsupported), "{piece:?}");
     }
     for mode in [

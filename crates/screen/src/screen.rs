@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use alacritty_terminal::term::cell::{Cell, Flags};
 
-use crate::bulk::{Bypassed, Then};
+use crate::bulk::{Bypassed, KeptRows, Then};
 use crate::emulator::Emulator;
 use crate::history::{self, History, Line, RowText};
 use crate::modes::Modes;
@@ -27,12 +27,14 @@ pub struct Screen {
     emulator: Emulator,
     version: u64,
     failures: u64,
-    /// Lines at the end of a flood that are not parsed yet. The page is blank, and they begin at its top.
+    /// Lines at the end of a flood that are not parsed yet.
     deferred: Vec<u8>,
+    /// The rows of these lines.
+    kept: KeptRows,
 }
 
 /// A chunk that is at least this large may be part of a flood. A smaller one would not be worth it: the deferred lines
-/// are read again with each.
+/// are copied with each.
 const FLOOD_BYTES: usize = 256;
 
 /// More than this is not deferred: it is memory that each screen needs.
@@ -49,7 +51,14 @@ impl Screen {
     pub fn new(size: Size) -> Self {
         let size = Size::new(size.rows, size.columns);
         let (parser, emulator) = (Parser::new(), Emulator::new(size));
-        Self { parser, emulator, version: 0, failures: 0, deferred: Vec::new() }
+        Self {
+            parser,
+            emulator,
+            version: 0,
+            failures: 0,
+            deferred: Vec::new(),
+            kept: KeptRows::default(),
+        }
     }
 
     /// Parses output of the program, in chunks of any size.
@@ -57,7 +66,7 @@ impl Screen {
         self.settle();
         let end = self.emulator.base_offset + bytes.len() as u64;
         self.guarded(|parser, emulator| {
-            read(parser, emulator, bytes, Flood::default());
+            read(parser, emulator, bytes, Flood::default(), &mut KeptRows::default());
         });
         self.emulator.base_offset = end;
         self.emulator.offset = end;
@@ -83,8 +92,11 @@ impl Screen {
             }
             false => bytes,
         };
-        let mut left = 0;
-        self.guarded(|parser, emulator| left = read(parser, emulator, bytes, flood));
+        let (mut left, mut kept) = (0, std::mem::take(&mut self.kept));
+        self.guarded(|parser, emulator| left = read(parser, emulator, bytes, flood, &mut kept));
+        if left > 0 {
+            self.kept = kept;
+        }
         self.deferred.clear();
         self.deferred.extend_from_slice(&bytes[bytes.len() - left..]);
         JOINED.replace(joined);
@@ -99,6 +111,7 @@ impl Screen {
             return;
         }
         let (bytes, end) = (std::mem::take(&mut self.deferred), self.emulator.offset);
+        self.kept = KeptRows::default();
         self.guarded(|parser, emulator| parser.advance(&bytes, emulator));
         self.emulator.base_offset = end;
         self.emulator.offset = end;
@@ -356,35 +369,44 @@ impl Screen {
 /// How a chunk relates to a flood of lines.
 #[derive(Debug, Clone, Copy, Default)]
 struct Flood {
-    /// The page is blank, and the chunk begins with what it would show.
+    /// The chunk begins with deferred lines.
     is_begun: bool,
     /// Lines that would stay on the screen may be left.
     may_defer: bool,
 }
 
-/// Parses a chunk; floods of lines bypass the grid. Returns the number of bytes at the end that are left; then the
-/// page is blank, and they begin at its top.
-fn read(parser: &mut Parser, emulator: &mut Emulator, bytes: &[u8], flood: Flood) -> usize {
-    let (mut rest, mut is_blank, mut may_bypass) = (bytes, flood.is_begun, true);
+/// Parses a chunk; floods of lines bypass the grid. Returns the number of bytes at the end that are left.
+fn read(
+    parser: &mut Parser,
+    emulator: &mut Emulator,
+    bytes: &[u8],
+    flood: Flood,
+    kept_rows: &mut KeptRows,
+) -> usize {
+    let (mut rest, mut may_bypass) = (bytes, true);
     // A chunk usually begins inside a line.
-    let mut parsed = if is_blank { 0 } else { line_end(rest) };
+    let mut parsed = if flood.is_begun { 0 } else { line_end(rest) };
     loop {
         let (now, after) = rest.split_at(parsed);
-        parser.advance(now, emulator);
+        if !now.is_empty() {
+            parser.advance(now, emulator);
+            kept_rows.clear();
+        }
         emulator.base_offset += now.len() as u64;
         rest = after;
-        is_blank &= now.is_empty();
         if rest.is_empty() {
             return 0;
         }
         parsed = rest.len();
+        let is_blank = kept_rows.is_blank;
         if may_bypass && (is_blank || parser.is_ground() && emulator.can_bypass_grid()) {
-            let Bypassed { used, kept, then } = emulator.bypass_grid(rest, is_blank);
+            let Bypassed { used, kept, then } = emulator.bypass_grid(rest, kept_rows);
             emulator.base_offset += used as u64;
             rest = &rest[used..];
-            is_blank |= used > 0;
+            let may_defer = flood.may_defer && rest.len() <= MAX_DEFERRED;
             match then {
-                Then::End if is_blank && flood.may_defer && rest.len() <= MAX_DEFERRED => {
+                Then::End if may_defer && (kept > 0 || kept_rows.is_blank) => {
+                    emulator.changed = true;
                     return rest.len();
                 }
                 Then::End => parsed = rest.len(),
