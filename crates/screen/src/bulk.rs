@@ -8,11 +8,10 @@ use std::cell::RefCell;
 use alacritty_terminal::term::cell::Cell;
 use alacritty_terminal::vte::ansi::StandardCharset;
 
-use crate::cluster::{self, JOINER};
+use crate::cluster::{self, JOINER, MAX_MARKS};
 use crate::emulator::{CHARSETS, Emulator};
 use crate::history::History;
 use crate::parser::{Csi, printable_ascii};
-use crate::print::MAX_MARKS;
 use crate::row_record;
 use crate::sgr;
 use crate::style::{DEFAULT_BACKGROUND, SimpleStyle};
@@ -116,6 +115,7 @@ impl Emulator {
             && cursor.charsets[CHARSETS[self.charset]] == StandardCharset::Ascii
             && self.modes.wrap
             && !self.modes.insert
+            && !self.modes.tab_wraps
     }
 }
 

@@ -4,6 +4,10 @@
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+/// Characters kept in one cell after the first. Marks on a letter are up to four, joined emoji up to nine; a program
+/// that never stops sending them must not exhaust memory.
+pub(crate) const MAX_MARKS: usize = 16;
+
 /// Joins emoji.
 pub(crate) const JOINER: char = '\u{200d}';
 
@@ -82,16 +86,18 @@ pub(crate) fn joins(first: char, others: &[char], character: char) -> bool {
         // By the letter of UAX 29 a skin tone joins anything; on anything but emoji it is shown by itself.
         '\u{1f3fb}'..='\u{1f3ff}' => is_pictographic(first),
         _ if others.last() == Some(&JOINER) && is_emoji(first) && is_emoji(character) => true,
-        _ => {
-            let mut text = String::from(first);
-            text.extend(others);
-            text.push(character);
-            is_one(&text)
-        }
+        _ => is_one(std::iter::once(first).chain(others.iter().copied()).chain([character])),
     }
 }
 
-fn is_one(text: &str) -> bool {
+/// Whether characters, as many as a cell has at most and one more, are one cluster.
+fn is_one(characters: impl Iterator<Item = char>) -> bool {
+    let (mut bytes, mut length) = ([0; 4 * (MAX_MARKS + 2)], 0);
+    for character in characters {
+        let Some(rest) = bytes.get_mut(length..length + 4) else { return false };
+        length += character.encode_utf8(rest).len();
+    }
+    let text = std::str::from_utf8(&bytes[..length]).unwrap_or_default();
     text.graphemes(true).nth(1).is_none()
 }
 
@@ -104,7 +110,7 @@ fn is_emoji(character: char) -> bool {
 /// Whether a character can be part of a joined emoji.
 fn is_pictographic(character: char) -> bool {
     is_emoji(character)
-        || (character != JOINER && is_one(&String::from_iter([character, JOINER, character])))
+        || (character != JOINER && is_one([character, JOINER, character].into_iter()))
 }
 
 /// The width of a cluster of this first character and width after another character was added to it. `is_second`: only

@@ -1,6 +1,6 @@
 //! Dispatches control sequences (CSI).
 
-use crate::emulator::Emulator;
+use crate::emulator::{Emulator, MAX_LEVEL};
 use crate::parser::Csi;
 use crate::sgr;
 use crate::size::CursorShape;
@@ -25,6 +25,8 @@ impl Emulator {
             (b'<', 0) if csi.last == b'u' => self.keyboard.pop(csi.count(0)),
             (b'=', 0) if csi.last == b'u' => self.keyboard.set(csi.get(0), csi.get(1)),
             (0, b'!') if csi.last == b'p' => self.soft_reset(),
+            // VT200 and before have no such query.
+            (_, b'$') if csi.last == b'p' && self.level < 3 => {}
             (0, b'$') if csi.last == b'p' => self.reply_mode(csi.get(0), false),
             (0, b'$') => {
                 self.rectangle(csi);
@@ -34,6 +36,7 @@ impl Emulator {
                 b'y' => self.checksum(csi),
                 _ => {}
             },
+            (0, b'"') if csi.last == b'p' => self.set_level(csi.get(0)),
             (0, b'"') if csi.last == b'q' => self.protect(csi.get(0) == 1),
             (0, b'\'') if self.is_in_region() => match csi.last {
                 b'}' => self.columns_right(self.page.column(), csi.count(0)),
@@ -162,7 +165,10 @@ impl Emulator {
                 self.go(0, 0);
             }
             12 => self.blinking = on,
-            69 => self.use_side_margins(on),
+            3 => self.set_column_mode(),
+            // A VT400 has them.
+            69 if self.level >= 4 => self.use_side_margins(on),
+            69 => {}
             2027 => self.modes.clusters = on,
             2048 => {
                 self.modes.size_reports = on;
@@ -203,6 +209,25 @@ impl Emulator {
         self.page.grid.cursor.template.flags.set(PROTECTED, on);
     }
 
+    /// DECSCL: the level of conformance, of which a VT400 has four. It resets the terminal, softly as a VT200 does.
+    fn set_level(&mut self, number: u16) {
+        if let Some(level @ 1..=5) = number.checked_sub(60) {
+            self.soft_reset();
+            self.level = level.min(u16::from(MAX_LEVEL)) as u8;
+        }
+    }
+
+    /// DECCOLM, if it is allowed (mode 40): the width is that of the pane, but the screen is erased and the margins
+    /// are reset, as when it changes.
+    fn set_column_mode(&mut self) {
+        if self.modes.column_mode {
+            self.use_side_margins(false);
+            (self.top, self.bottom) = (0, self.page.rows() - 1);
+            self.erase_in_display(2, false);
+            self.go(0, 0);
+        }
+    }
+
     /// DECSCUSR.
     fn set_shape(&mut self, number: u16) {
         self.shape = match number {
@@ -221,10 +246,16 @@ impl Emulator {
             (11, _) => self.reply_window(),
             (13, _) => self.reply_position(),
             (18 | 19, _) => self.reply_size(csi.get(0)),
-            (22, 0 | 2) => self.title.push(),
-            (23, 0 | 2) => {
-                if let Some(title) = self.title.pop() {
-                    self.set_title(title);
+            (20 | 21, _) => self.reply_title(csi.get(0) == 20),
+            (22, 0..=2) => self.title.push(),
+            (23, what @ 0..=2) => {
+                if let Some((title, icon)) = self.title.pop() {
+                    if what != 1 {
+                        self.set_title(title);
+                    }
+                    if what != 2 {
+                        self.title.icon = icon;
+                    }
                 }
             }
             _ => {}
@@ -233,6 +264,9 @@ impl Emulator {
 
     /// Moves forward by tab stops.
     pub(crate) fn tab(&mut self, count: usize) {
+        if self.modes.tab_wraps && self.modes.wrap && self.page.grid.cursor.input_needs_wrap {
+            self.wrap();
+        }
         let mut column = self.page.column();
         for _ in 0..count {
             match self.tabs.after(column) {

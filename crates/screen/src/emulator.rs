@@ -7,6 +7,7 @@ use alacritty_terminal::index::Column;
 use alacritty_terminal::term::cell::Flags;
 use alacritty_terminal::vte::ansi::CharsetIndex;
 
+use crate::colours::Colours;
 use crate::history::History;
 use crate::kitty_keyboard::KittyKeyboard;
 use crate::modes::Modes;
@@ -20,6 +21,9 @@ use crate::title::Title;
 /// The four character sets by number.
 pub(crate) const CHARSETS: [CharsetIndex; 4] =
     [CharsetIndex::G0, CharsetIndex::G1, CharsetIndex::G2, CharsetIndex::G3];
+
+/// The level of conformance: that of a VT400.
+pub(crate) const MAX_LEVEL: u8 = 4;
 
 /// All state of a terminal except the parser's.
 #[derive(Debug)]
@@ -41,12 +45,17 @@ pub(crate) struct Emulator {
     pub(crate) in_rectangle: bool,
     /// Private modes that were saved (XTSAVE): at most the known ones, each once.
     pub(crate) saved_modes: Vec<(u16, bool)>,
-    /// Checksums of the screen are reported: only in tests, since they let a program read the screen.
+    /// Checksums of the screen and titles are reported: only in tests, since they let a program read what others have
+    /// printed, and repeat text that one chose.
     pub(crate) checksums: bool,
+    /// The level of conformance (DECSCL).
+    pub(crate) level: u8,
     pub(crate) modes: Modes,
     pub(crate) keyboard: KittyKeyboard,
     pub(crate) tabs: Tabs,
     pub(crate) title: Title,
+    /// The colours that the program has changed.
+    pub(crate) colours: Colours,
     /// The program's last status report (OSC 7501).
     pub(crate) report: String,
     /// The number of status reports.
@@ -87,10 +96,12 @@ impl Emulator {
             in_rectangle: false,
             saved_modes: Vec::new(),
             checksums: false,
+            level: MAX_LEVEL,
             modes: Modes::default(),
             keyboard: KittyKeyboard::default(),
             tabs: Tabs::new(usize::from(size.columns)),
             title: Title::default(),
+            colours: Colours::default(),
             report: String::new(),
             reports: 0,
             progress: None,

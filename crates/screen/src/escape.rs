@@ -86,10 +86,20 @@ impl Actions for Emulator {
         let mut parts = text.splitn(2, |&byte| byte == b';');
         let code = parts.next().and_then(|code| std::str::from_utf8(code).ok()?.parse().ok());
         let rest = parts.next().unwrap_or_default();
+        if code.is_some_and(|code| self.colour_command(code, rest, by_bell)) {
+            return;
+        }
         let notice = match code {
-            Some(0 | 2) => return self.set_title(clean(rest, TITLE_LIMIT)),
-            Some(4) => return self.palette(rest, by_bell),
-            Some(code @ 10..=12) => return self.colours(code, rest, by_bell),
+            Some(code @ 0..=2) => {
+                let title = clean(rest, TITLE_LIMIT);
+                if code < 2 {
+                    self.title.icon.clone_from(&title);
+                }
+                if code != 1 {
+                    self.set_title(title);
+                }
+                return;
+            }
             Some(8) => return self.link(rest),
             Some(7501) => return self.status_report(rest),
             Some(7) => notice::osc_7(rest),
@@ -139,26 +149,6 @@ impl Emulator {
         if title != self.title.text {
             self.notice(Notice::Title(title.clone()));
             self.title.text = title;
-        }
-    }
-
-    /// OSC 10, 11, 12: one sequence may query several, each the next number. Setting is ignored.
-    fn colours(&mut self, code: u16, text: &[u8], by_bell: bool) {
-        for (code, part) in (code..=12).zip(text.split(|&byte| byte == b';')) {
-            if part == b"?" {
-                self.reply_colour(code, None, by_bell);
-            }
-        }
-    }
-
-    /// OSC 4: pairs of an index and a query. Setting is ignored.
-    fn palette(&mut self, text: &[u8], by_bell: bool) {
-        let parts: Vec<_> = text.split(|&byte| byte == b';').collect();
-        for pair in parts.chunks_exact(2) {
-            let index = std::str::from_utf8(pair[0]).ok().and_then(|index| index.parse().ok());
-            if let (Some(index), b"?") = (index, pair[1]) {
-                self.reply_colour(4, Some(index), by_bell);
-            }
         }
     }
 

@@ -248,6 +248,7 @@ impl Key {
             KeyCode::Tab if modifiers == 2 => return "\x1b[Z".into(),
             KeyCode::Tab => ("\t", 9),
             KeyCode::Backspace if self.ctrl && modes.modify_other_keys == 0 => ("\x08", 127),
+            KeyCode::Backspace if modes.backspace_sends_bs => ("\x08", 127),
             KeyCode::Backspace => ("\x7f", 127),
             _ => return self.function(modes.application_cursor, true),
         };

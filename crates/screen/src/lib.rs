@@ -6,6 +6,10 @@ mod bulk;
 #[cfg(test)]
 mod bulk_tests;
 mod cluster;
+mod colour_commands;
+#[cfg(test)]
+mod colour_tests;
+mod colours;
 mod csi;
 mod cursor;
 mod edit;
@@ -55,6 +59,7 @@ mod title;
 mod wrap;
 
 pub use cluster::{clusters, text_width, width};
+pub use colours::Colours;
 pub use history::{History, Line};
 pub use keys::Key;
 pub use modes::{Modes, Mouse, MouseEncoding};

@@ -73,6 +73,15 @@ pub struct Modes {
     pub side_margins: bool,
     /// Size changes are reported to the program in its input (2048).
     pub size_reports: bool,
+    /// A tab after a full row goes to the next one (41).
+    pub tab_wraps: bool,
+    /// Changes of the column mode erase the screen (40).
+    pub column_mode: bool,
+    /// Backspace sends BS and not DEL (67).
+    pub backspace_sends_bs: bool,
+    /// Modes that a program can set and query, but that nothing depends on: smooth scrolling (4), and what is printed
+    /// on paper (18, 19).
+    pub(crate) without_effect: [bool; 3],
     /// Characters that form a cluster share a cell (2027).
     pub clusters: bool,
     /// Printed text shifts the text after it (4).
@@ -106,6 +115,10 @@ impl Default for Modes {
             far_reverse_wrap: false,
             side_margins: false,
             size_reports: false,
+            tab_wraps: false,
+            column_mode: false,
+            backspace_sends_bs: false,
+            without_effect: [false; 3],
             clusters: true,
             insert: false,
             newline: false,
@@ -117,13 +130,20 @@ impl Default for Modes {
 
 /// DEC private modes that only set a flag. Those with an effect of their own (origin, the alternate
 /// screens) are in `csi.rs`.
-pub(crate) const SWITCHES: [u16; 12] = [1, 5, 7, 25, 45, 66, 1004, 1007, 1045, 2004, 2026, 2031];
+pub(crate) const SWITCHES: [u16; 18] =
+    [1, 4, 5, 7, 18, 19, 25, 40, 41, 45, 66, 67, 1004, 1007, 1045, 2004, 2026, 2031];
 
 impl Modes {
     /// The flag of a DEC private mode.
     pub(crate) fn switch(&mut self, number: u16) -> Option<&mut bool> {
         Some(match number {
             1 => &mut self.application_cursor,
+            4 => &mut self.without_effect[0],
+            18 => &mut self.without_effect[1],
+            19 => &mut self.without_effect[2],
+            40 => &mut self.column_mode,
+            41 => &mut self.tab_wraps,
+            67 => &mut self.backspace_sends_bs,
             5 => &mut self.reverse_video,
             7 => &mut self.wrap,
             25 => &mut self.cursor_visible,

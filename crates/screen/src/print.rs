@@ -4,13 +4,9 @@ use alacritty_terminal::index::Column;
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::StandardCharset;
 
-use crate::cluster;
+use crate::cluster::{self, MAX_MARKS};
 use crate::emulator::{CHARSETS, Emulator};
 use crate::page::{clear_half, line};
-
-/// Characters kept in one cell after the first. Marks on a letter are up to four, joined emoji up to nine; a program
-/// that never stops sending them must not exhaust memory.
-pub(crate) const MAX_MARKS: usize = 16;
 
 impl Emulator {
     /// Prints printable ASCII: the path of nearly all output.

@@ -2,8 +2,6 @@
 //! program chose. A terminal that echoes a title or a setting types text of the program's choice into
 //! whatever reads the reply.
 
-use std::fmt::Write as _;
-
 use crate::emulator::Emulator;
 use crate::sgr;
 use crate::style::PROTECTED;
@@ -12,28 +10,24 @@ use crate::style::PROTECTED;
 /// names they know; what programs assume about tmux (a multiplexer, no images) is true here.
 const VERSION: &str = "tmux 3.5a";
 
-/// A VT220 with colours.
-const PRIMARY: &str = "\x1b[?62;22c";
+/// What a terminal of each level has: a VT100 with its option, then colours and selective erasing, then also scrolling
+/// to the sides and rectangles.
+const PRIMARY: [&str; 4] =
+    ["\x1b[?1;2c", "\x1b[?62;6;22c", "\x1b[?63;6;22c", "\x1b[?64;6;21;22;28c"];
 
 /// As in tmux: no version that a program could look up.
 const SECONDARY: &str = "\x1b[>84;0;0c";
 
 /// DEC private modes that are known but never change: 3 always set, 4 never set.
-const PERMANENT: [(u16, u8); 8] =
-    [(3, 4), (4, 4), (8, 3), (18, 4), (19, 3), (42, 4), (67, 3), (95, 4)];
+const PERMANENT: [(u16, u8); 5] = [(3, 4), (8, 3), (42, 4), (60, 4), (95, 4)];
 
 /// The capabilities that programs ask for, by their terminfo names: what panes' `TERM` says, and true colours.
 const CAPABILITIES: [(&str, &str); 4] =
     [("TN", "xterm-256color"), ("Co", "256"), ("colors", "256"), ("RGB", "8/8/8")];
 
-const FOREGROUND: Rgb = (0xd8, 0xd8, 0xd8);
-const BACKGROUND: Rgb = (0x18, 0x18, 0x18);
-
-type Rgb = (u8, u8, u8);
-
 impl Emulator {
     /// Queues a reply, unless an old log is being replayed.
-    fn reply(&mut self, text: &str) {
+    pub(crate) fn reply(&mut self, text: &str) {
         if !self.replay {
             self.replies.push(text);
         }
@@ -41,7 +35,7 @@ impl Emulator {
 
     /// DA1.
     pub(crate) fn reply_primary(&mut self) {
-        self.reply(PRIMARY);
+        self.reply(PRIMARY[usize::from(self.level).clamp(1, PRIMARY.len()) - 1]);
     }
 
     /// DA2.
@@ -65,6 +59,8 @@ impl Emulator {
         match (what, private) {
             (5, false) => self.reply("\x1b[0n"),
             (6, false) => self.reply(&format!("\x1b[{row};{column}R")),
+            // A VT400 names the page.
+            (6, true) if self.level >= 4 => self.reply(&format!("\x1b[?{row};{column};1R")),
             (6, true) => self.reply(&format!("\x1b[?{row};{column}R")),
             // No printer, keys not locked, a keyboard, no locator, nothing to report, one session.
             (15, true) => self.reply("\x1b[?13n"),
@@ -125,6 +121,16 @@ impl Emulator {
         self.reply(&format!("\x1b[{};{rows};{columns}t", what - 10));
     }
 
+    /// The title of the icon or of the window: only in tests.
+    pub(crate) fn reply_title(&mut self, of_icon: bool) {
+        if self.checksums {
+            let (name, title) =
+                if of_icon { ('L', &self.title.icon) } else { ('l', &self.title.text) };
+            let reply = format!("\x1b]{name}{title}\x1b\\");
+            self.reply(&reply);
+        }
+    }
+
     /// The state of the window: shown.
     pub(crate) fn reply_window(&mut self) {
         self.reply("\x1b[1t");
@@ -157,7 +163,10 @@ impl Emulator {
             b"s" => format!("{};{}s", self.left + 1, self.right + 1),
             b" q" => format!("{} q", self.shape_number()),
             b"\"q" => format!("{}\"q", u8::from(template.flags.contains(PROTECTED))),
-            b"\"p" => "62;1\"p".to_owned(),
+            b"\"p" => format!("{};1\"p", 60 + u16::from(self.level)),
+            // There is no status line.
+            b"$}" => "0$}".to_owned(),
+            b"$~" => "0$~".to_owned(),
             b"*x" => format!("{}*x", 2 * u8::from(self.in_rectangle)),
             b"t" if self.page.rows() >= 24 => format!("{}t", self.page.rows()),
             _ => return self.reply("\x1bP0$r\x1b\\"),
@@ -179,59 +188,9 @@ impl Emulator {
             }
         }
     }
-
-    /// OSC 4, 10, 11, 12 with a question mark, with the terminator of the query.
-    pub(crate) fn reply_colour(&mut self, code: u16, index: Option<u8>, by_bell: bool) {
-        let (r, g, b) = match (code, index) {
-            (4, Some(index)) => palette(index),
-            (11, _) => BACKGROUND,
-            _ => FOREGROUND,
-        };
-        let mut text = format!("\x1b]{code};");
-        if let Some(index) = index {
-            let _ = write!(text, "{index};");
-        }
-        let _ = write!(text, "rgb:{r:02x}{r:02x}/{g:02x}{g:02x}/{b:02x}{b:02x}");
-        text.push_str(if by_bell { "\x07" } else { "\x1b\\" });
-        self.reply(&text);
-    }
 }
 
 /// Text in hexadecimal.
 fn hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02X}")).collect()
-}
-
-/// xterm's 256 colours.
-fn palette(index: u8) -> Rgb {
-    const BASE: [Rgb; 16] = [
-        (0x00, 0x00, 0x00),
-        (0xcd, 0x00, 0x00),
-        (0x00, 0xcd, 0x00),
-        (0xcd, 0xcd, 0x00),
-        (0x00, 0x00, 0xee),
-        (0xcd, 0x00, 0xcd),
-        (0x00, 0xcd, 0xcd),
-        (0xe5, 0xe5, 0xe5),
-        (0x7f, 0x7f, 0x7f),
-        (0xff, 0x00, 0x00),
-        (0x00, 0xff, 0x00),
-        (0xff, 0xff, 0x00),
-        (0x5c, 0x5c, 0xff),
-        (0xff, 0x00, 0xff),
-        (0x00, 0xff, 0xff),
-        (0xff, 0xff, 0xff),
-    ];
-    match index {
-        0..16 => BASE[usize::from(index)],
-        16..232 => {
-            let level = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
-            let cube = index - 16;
-            (level(cube / 36), level(cube / 6 % 6), level(cube % 6))
-        }
-        232.. => {
-            let grey = 8 + 10 * (index - 232);
-            (grey, grey, grey)
-        }
-    }
 }

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use alacritty_terminal::term::cell::{Cell, Flags};
 
 use crate::bulk::{Bypassed, KeptRows, Then};
+use crate::colours::Colours;
 use crate::emulator::Emulator;
 use crate::history::{self, History, Line, RowText};
 use crate::modes::Modes;
@@ -300,6 +301,12 @@ impl Screen {
         if row < page.rows() { styled(page, row) } else { StyledRow::default() }
     }
 
+    /// The colours that the program has changed. Rows name colours as the program does; drawing applies these.
+    #[must_use]
+    pub fn colours(&self) -> &Colours {
+        &self.shown().colours
+    }
+
     /// The cells of a visible row up to the last that is not blank.
     pub(crate) fn visible_cells(&self, row: u16) -> &[Cell] {
         self.emulator.page.visible_cells(usize::from(row))
@@ -349,8 +356,8 @@ impl Screen {
         [snapshot::snapshot(self.shown()), self.parser.pending()].concat()
     }
 
-    /// Answers queries for checksums of the screen (DECRQCRA). Only tests use it: a program could read what others
-    /// have printed.
+    /// Answers queries for checksums of the screen (DECRQCRA) and for titles. Only tests use it: a program could read
+    /// what others have printed, or have text of its choice typed into another.
     pub fn answer_checksums(&mut self) {
         self.emulator.checksums = true;
     }

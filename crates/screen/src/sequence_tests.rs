@@ -259,3 +259,77 @@ fn checksums_are_a_secret() {
     screen.feed(query.as_bytes());
     assert_eq!(screen.take_replies(), b"\x1bP1!~FEDA\x1b\\");
 }
+
+#[test]
+fn titles_are_saved_together_and_are_a_secret() {
+    let ask = "\x1b[20t\x1b[21t";
+    assert_eq!(fed(&format!("\x1b]0;secret\x07{ask}")).take_replies(), b"");
+    for (output, expected) in [
+        ("\x1b]0;both\x07", "both both"),
+        ("\x1b]0;both\x07\x1b]1;icon\x07", "icon both"),
+        ("\x1b]1;i\x07\x1b]2;t\x07\x1b[22t\x1b]0;x\x07\x1b[23t", "i t"),
+        // What was saved for both is gone once one was restored.
+        ("\x1b]1;i\x07\x1b]2;t\x07\x1b[22;0t\x1b]0;x\x07\x1b[23;1t\x1b[23;2t", "i x"),
+        ("\x1b]1;i\x07\x1b]2;t\x07\x1b[22;1t\x1b[22;2t\x1b]0;x\x07\x1b[23;0t", "i t"),
+        ("\x1b]0;a\x07\x1b[22;2t\x1b]0;b\x07\x1b[22;2t\x1b]0;c\x07\x1b[23;2t\x1b[23;2t", "c a"),
+    ] {
+        let mut screen = Screen::new(Size { rows: 4, columns: 10 });
+        screen.answer_checksums();
+        screen.feed(format!("{output}{ask}").as_bytes());
+        let replies = String::from_utf8(screen.take_replies()).unwrap();
+        let titles = replies.replace("\x1b\\\x1b]l", " ").replace("\x1b]L", "");
+        assert_eq!(titles.trim_end_matches("\x1b\\"), expected, "{output:?}");
+    }
+}
+
+#[test]
+fn a_lower_level_has_less() {
+    for (output, expected) in [
+        // DECRQM since the VT300, margins at the sides and pages since the VT400.
+        ("\x1b[62\"p\x1b[4$p\x1b[?7$p", ""),
+        ("\x1b[63\"p\x1b[4$p", "\x1b[4;2$y"),
+        ("\x1b[63\"p\x1b[?69h\x1b[2;4s\x1b[?69$p", "\x1b[?69;2$y"),
+        ("\x1b[64\"p\x1b[?69h\x1b[?69$p", "\x1b[?69;1$y"),
+        ("\x1b[63\"p\x1b[?6n", "\x1b[?1;1R"),
+        ("\x1b[?6n", "\x1b[?1;1;1R"),
+        ("\x1b[65\"p\x1bP$q\"p\x1b\\", "\x1bP1$r64;1\"p\x1b\\"),
+        ("\x1b[62\"p\x1bP$q\"p\x1b\\", "\x1bP1$r62;1\"p\x1b\\"),
+        ("\x1b[62\"p\x1b[!p\x1bP$q\"p\x1b\\", "\x1bP1$r62;1\"p\x1b\\"),
+        ("\x1b[62\"p\x1bc\x1bP$q\"p\x1b\\", "\x1bP1$r64;1\"p\x1b\\"),
+        ("\x1b[60\"p\x1b[66\"p\x1bP$q\"p\x1b\\", "\x1bP1$r64;1\"p\x1b\\"),
+        // It resets the terminal, but leaves the text.
+        ("\x1b[4h\x1b[62\"p\x1b[64\"p\x1b[4$p", "\x1b[4;2$y"),
+    ] {
+        let told = fed(output).take_replies();
+        assert_eq!(String::from_utf8(told).unwrap(), expected, "{output:?}");
+    }
+    let screen = fed("text\x1b[62\"p");
+    let mut copy = fed("");
+    copy.feed(&screen.snapshot());
+    copy.feed(b"\x1b[4$p");
+    assert_eq!((copy.row(0).as_str(), copy.take_replies().as_slice()), ("text", b"".as_slice()));
+}
+
+#[test]
+fn modes_of_old_terminals() {
+    // Known, switched and reported, though nothing is printed on paper.
+    for mode in [4, 18, 19, 40, 41, 67] {
+        let mut screen = fed(&format!("\x1b[?{mode}h\x1b[?{mode}$p"));
+        assert_eq!(screen.take_replies(), format!("\x1b[?{mode};1$y").as_bytes());
+        let mut copy = fed("");
+        copy.feed(&screen.snapshot());
+        assert_eq!(copy.modes(), screen.modes(), "{mode}");
+    }
+    // A tab after a full row: mode 41 decides where it goes.
+    let full = "0123456789\t";
+    assert_eq!(fed(&format!("{full}x")).row(1), "x");
+    assert_eq!(fed(&format!("\x1b[?41h{full}x")).row(1), "        x");
+    // A change of the column mode erases the screen where that is allowed; the width stays.
+    let change = "text\x1b[2;3r\x1b[?3hx";
+    assert_eq!(fed(change).row(0), "xext");
+    assert_eq!(fed(&format!("\x1b[?40h{change}")).row(0), "x");
+    // Backspace.
+    let key: crate::Key = "backspace".parse().unwrap();
+    assert_eq!(key.encode(&fed("").modes()), b"\x7f");
+    assert_eq!(key.encode(&fed("\x1b[?67h").modes()), b"\x08");
+}

@@ -7,7 +7,7 @@ use alacritty_terminal::term::cell::{Cell, Flags, Hyperlink};
 use alacritty_terminal::vte::ansi::StandardCharset;
 
 use crate::cluster;
-use crate::emulator::{CHARSETS, Emulator};
+use crate::emulator::{CHARSETS, Emulator, MAX_LEVEL};
 use crate::modes::Modes;
 use crate::page::{Page, SavedCursor};
 use crate::row_record;
@@ -16,9 +16,13 @@ use crate::style::{PROTECTED, SPACER, same_style};
 
 pub(crate) fn snapshot(emulator: &Emulator) -> Vec<u8> {
     let mut pen = Pen::default();
+    if emulator.level != MAX_LEVEL {
+        pen.add(format_args!("\x1b[{}\"p", 60 + u16::from(emulator.level))); // It resets other things.
+    }
     if !emulator.title.text.is_empty() {
         pen.add(format_args!("\x1b]2;{}\x1b\\", emulator.title.text));
     }
+    pen.out.push_str(&emulator.colours.sequences());
     if emulator.alternate_saved.is_set() {
         pen.add(format_args!("\x1b[?1047h"));
         pen.saved_cursor(&emulator.alternate_saved);

@@ -1,4 +1,4 @@
-//! The window title and its stack (XTWINOPS 22 and 23).
+//! The titles of window and icon, and their stack (XTWINOPS 22 and 23).
 
 /// Longest title kept; longer than any window shows.
 pub(crate) const TITLE_LIMIT: usize = 1_024;
@@ -6,24 +6,27 @@ pub(crate) const TITLE_LIMIT: usize = 1_024;
 /// Depth of the stack; the same as in xterm.
 const STACK_LIMIT: usize = 10;
 
-/// The title and the stack of saved titles.
+/// The titles and the stack of saved ones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Title {
     pub(crate) text: String,
-    stack: Vec<String>,
+    /// The short one (OSC 1), which nothing shows.
+    pub(crate) icon: String,
+    /// Both, as they were.
+    stack: Vec<(String, String)>,
 }
 
 impl Title {
-    /// Saves the title on the stack.
+    /// Saves both titles on the stack.
     pub(crate) fn push(&mut self) {
         if self.stack.len() == STACK_LIMIT {
             self.stack.remove(0);
         }
-        self.stack.push(self.text.clone());
+        self.stack.push((self.text.clone(), self.icon.clone()));
     }
 
-    /// Returns the title that was saved last.
-    pub(crate) fn pop(&mut self) -> Option<String> {
+    /// Removes and returns the titles that were saved last: of the window and of the icon.
+    pub(crate) fn pop(&mut self) -> Option<(String, String)> {
         self.stack.pop()
     }
 }

@@ -64,7 +64,7 @@ fn copy(model: &Model, plain: PlainPane) -> RowCopies {
 #[cfg(test)]
 mod tests {
     use arbtest::arbtest;
-    use patterm_screen::{Screen, Size};
+    use patterm_screen::{Colour, Screen, Size};
     use patterm_wire::view::ToView;
 
     use super::*;
@@ -72,7 +72,7 @@ mod tests {
     use crate::update::Event;
 
     /// Pieces of output that change a screen in every way.
-    const PIECES: [&str; 16] = [
+    const PIECES: [&str; 19] = [
         "x",
         "漢",
         "e\u{301}",
@@ -87,6 +87,9 @@ mod tests {
         "\x1b[2L\x1b[3P",
         "\x1b[?1049h\x1b[44m\x1b[J",
         "\x1b[?1049l",
+        "\x1b]4;1;#123456\x07",
+        "\x1b]11;rgb:10/20/30\x07",
+        "\x1b]104\x07\x1b]111\x07",
         "\x1b[?25l",
         "\x1b[?25h\x1b[4 q",
     ];
@@ -136,6 +139,36 @@ mod tests {
             assert_eq!(caret(&terminal), caret(&anew));
             Ok(())
         });
+    }
+
+    #[test]
+    fn colours_that_a_program_sets_are_drawn_in_its_pane_and_not_set_in_the_terminal() {
+        let mut sample = Sample::new(90, 20);
+        let pane = sample.model.focus;
+        let text = "\x1b]4;1;#123456;2;#654321\x07\x1b]11;#102030\x07\x1b[31mred\x1b[m plain\r\n";
+        sample.show(pane, text);
+        let (mut shown, bytes) = ShownFrame::draw(None, &sample.model, ColourDepth::True);
+        assert!(!bytes.windows(2).any(|pair| pair == b"\x1b]"), "no OSC");
+        let mut terminal = Screen::new(Size::new(20, 90));
+        let row = |terminal: &Screen| {
+            let row = (0..20).find(|row| terminal.row(*row).contains("red plain"));
+            terminal.styled_row(row.unwrap()).spans
+        };
+        let look = |terminal: &Screen, text: &str| {
+            let spans = row(terminal);
+            let span = spans.iter().find(|span| span.text.starts_with(text)).unwrap();
+            (span.style.foreground, span.style.background)
+        };
+        terminal.feed(&bytes);
+        let background = Colour::Rgb(0x10, 0x20, 0x30);
+        assert_eq!(look(&terminal, "red"), (Colour::Rgb(0x12, 0x34, 0x56), background));
+        assert_eq!(look(&terminal, " plain"), (Colour::Default, background));
+        assert!(row(&terminal).iter().map(|span| span.text.len()).sum::<usize>() >= 60);
+        print(&mut sample, pane, "\x1b]104;1\x07\x1b]111\x07");
+        terminal.feed(&shown.draw_screens(&sample.model, ColourDepth::True).unwrap());
+        assert_eq!(look(&terminal, "red"), (Colour::Indexed(1), Colour::Default));
+        let (_, bytes) = ShownFrame::draw(None, &sample.model, ColourDepth::Palette);
+        assert!(!String::from_utf8_lossy(&bytes).contains("38;2"), "the nearest of the palette");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Panes: the screens of their programs, or their scrollback.
 
-use patterm_screen::{Attributes, CursorShape, Size, Style};
+use patterm_screen::{Attributes, CursorShape, Screen, Size, Style, StyledRow};
 
 use super::style;
 use crate::action::Action;
@@ -24,7 +24,7 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         }
         let body = model.body(room);
         match &pane.scroll {
-            Some(scroll) => rows(model, scroll, body, canvas),
+            Some(scroll) => rows(model, pane, scroll, body, canvas),
             None => screen(model, pane, body, canvas),
         }
         if focused && model.mode == Mode::Typing {
@@ -69,6 +69,12 @@ fn is_plain(model: &Model, pane: &Pane, body: Rect) -> bool {
         && process.is_some_and(is_alive)
 }
 
+/// Draws a row of a screen or of its history, in the colours that the program has set.
+fn put_row(screen: &Screen, row: &StyledRow, at: (u16, u16), edge: u16, canvas: &mut Canvas) {
+    let spans = screen.colours().apply(&row.spans, screen.size().columns);
+    canvas.put_runs(at.0, at.1, edge, &spans);
+}
+
 /// Draws some rows of such a pane again, and the cursor.
 pub(crate) fn redraw(model: &Model, plain: PlainPane, rows: &[u16], canvas: &mut Canvas) {
     let Some(pane) = model.panes.get(&plain.id) else { return };
@@ -76,7 +82,7 @@ pub(crate) fn redraw(model: &Model, plain: PlainPane, rows: &[u16], canvas: &mut
     for row in rows {
         let y = body.y + row;
         canvas.blank(y, body.x, body.right());
-        canvas.put_runs(body.x, y, body.right(), &pane.screen.styled_row(*row).spans);
+        put_row(&pane.screen, &pane.screen.styled_row(*row), (body.x, y), body.right(), canvas);
     }
     if plain.id == model.focus {
         canvas.caret = caret(pane, body);
@@ -102,7 +108,7 @@ fn screen(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
     for row in 0..body.height.min(size.rows) {
         let styled = pane.screen.styled_row(row);
         let edge = body.right().min(body.x + size.columns);
-        canvas.put_runs(body.x, body.y + row, edge, &styled.spans);
+        put_row(&pane.screen, &styled, (body.x, body.y + row), edge, canvas);
     }
     if reverse {
         canvas.restyle(body, flip);
@@ -173,11 +179,11 @@ fn ended(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
     canvas.put_cut(body.x, y, body.right(), &text, &model.theme().bar);
 }
 
-fn rows(model: &Model, scroll: &Scroll, body: Rect, canvas: &mut Canvas) {
+fn rows(model: &Model, pane: &Pane, scroll: &Scroll, body: Rect, canvas: &mut Canvas) {
     let shown = scroll.rows.iter().enumerate().skip(scroll.top).take(usize::from(body.height));
     for (line, (row, styled)) in shown.enumerate() {
         let y = body.y + line as u16;
-        canvas.put_runs(body.x, y, body.right(), &styled.spans);
+        put_row(&pane.screen, styled, (body.x, y), body.right(), canvas);
         let width = usize::from(body.width);
         let part = |left: usize, right: usize| {
             let (left, right) = (left.min(width) as u16, right.min(width) as u16);
