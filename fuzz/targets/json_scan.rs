@@ -19,11 +19,13 @@ mod error;
 #[path = "../../crates/gateway/src/relay/mod.rs"]
 mod relay;
 
+#[path = "../../crates/gateway/src/http/head.rs"]
+mod head;
+#[path = "../../crates/gateway/src/http/tool_call.rs"]
+mod tool_call;
+
 mod http {
-    #[path = "../../../crates/gateway/src/http/head.rs"]
-    pub(crate) mod head;
-    #[path = "../../../crates/gateway/src/http/tool_call.rs"]
-    pub(crate) mod tool_call;
+    pub(crate) use super::{head, tool_call};
 }
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::json_scan(data));

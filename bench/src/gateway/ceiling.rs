@@ -16,8 +16,9 @@ const ROUNDS: usize = 7;
 /// Duration of a round, in the short and the long form.
 const ROUND: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
-/// Servers of the last rows, and their clients.
-const SERVERS: usize = 100;
+/// Clients of the last rows, and the servers over which they are spread.
+const CLIENTS: usize = 100;
+const SERVERS: [usize; 2] = [10, 100];
 
 const KINDS: [(Style, &str); 3] = [
     (Style::Stateful, "in a session"),
@@ -45,29 +46,31 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
             rows.push(Row { what, target, ..row(&cells) });
         }
     }
-    let single = alternate(&mut one, SERVERS, Style::Stateful);
+    let single = alternate(&mut one, CLIENTS, Style::Stateful);
     drop(one);
-    let mut many =
-        [Subject::Patterm, Subject::Bare].map(|of| relays.start(of, SERVERS, &workspace));
-    let spread = alternate(&mut many, SERVERS, Style::Stateful);
-    let what = format!("a call in a session, {SERVERS} clients");
+    let what = format!("a call in a session, {CLIENTS} clients");
     rows.push(Row { what: format!("{what} of one server"), ..row(&single) });
-    rows.push(Row { what: format!("{what} of {SERVERS} servers"), ..row(&spread) });
-    for (at, name) in ["patterm", "the bare relay"].into_iter().enumerate() {
-        let (one, many) = (&single[at], &spread[at]);
-        if one.failure.is_none() && many.failure.is_none() {
-            let micros = |cell: &Cell| middle(cell.cpu.clone()) * 1e6;
-            let what = format!("{name}: CPU time of a call, spread over {SERVERS} servers");
-            rows.push(Row::ratio(
-                what,
-                micros(many),
-                ("one server", micros(one)),
-                "µs",
-                Target::Less,
-            ));
-        }
+    for servers in SERVERS {
+        let mut many =
+            [Subject::Patterm, Subject::Bare].map(|of| relays.start(of, servers, &workspace));
+        let spread = alternate(&mut many, CLIENTS, Style::Stateful);
+        rows.push(Row { what: format!("{what} of {servers} servers"), ..row(&spread) });
+        rows.extend(spread_rows(servers, &single, &spread));
     }
     Ok(rows.into())
+}
+
+/// What it costs each of both that its calls are spread over servers.
+fn spread_rows(servers: usize, single: &[Cell; 2], spread: &[Cell; 2]) -> Vec<Row> {
+    let micros = |cell: &Cell| middle(cell.cpu.clone()) * 1e6;
+    let names = ["patterm", "the bare relay"].into_iter();
+    let cells = names.zip(single.iter().zip(spread));
+    let measured = cells.filter(|(_, (one, many))| one.failure.is_none() && many.failure.is_none());
+    let row = |(name, (one, many)): (&str, (&Cell, &Cell))| {
+        let what = format!("{name}: CPU time of a call, spread over {servers} servers");
+        Row::ratio(what, micros(many), ("one server", micros(one)), "µs", Target::Less)
+    };
+    measured.map(row).collect()
 }
 
 /// Rounds of patterm and the bare relay, alternating.

@@ -135,7 +135,7 @@ impl Cell {
 fn row(clients: usize, peer: Subject, ours: &Cell, theirs: &Cell) -> Row {
     let target = match (clients, peer) {
         // Its targets are those of `ceiling`, with more rounds.
-        (64, Subject::RustProxy) => Target::AtLeast(2.0),
+        (64, Subject::RustProxy) => Target::AtLeast(3.5),
         (64, Subject::NpmProxy) => Target::AtLeast(15.0),
         _ => Target::More,
     };

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::admission::Principal;
 use super::context::HttpContext;
+use super::listener::Route;
 use super::session::Session;
 use super::{McpPeer, context};
 use crate::Notification;
@@ -72,6 +73,8 @@ struct Stateless {
 #[derive(Default)]
 pub(super) struct Known {
     host: Vec<u8>,
+    /// The path of the last request, and the server that it names.
+    target: Option<(Vec<u8>, Arc<str>)>,
     admitted: Option<Arc<Admitted>>,
     session: Option<Arc<Session>>,
     stateless: Option<Stateless>,
@@ -90,6 +93,17 @@ impl Known {
         is_known
     }
 
+    /// The server that a path names.
+    pub(super) fn server(&mut self, path: &[u8]) -> Option<Arc<str>> {
+        if let Some((_, server)) = self.target.as_ref().filter(|(known, _)| known == path) {
+            return Some(server.clone());
+        }
+        let Route::Mcp(server) = Route::of(std::str::from_utf8(path).ok()?) else { return None };
+        let server = Arc::<str>::from(server);
+        self.target = Some((path.to_vec(), server.clone()));
+        Some(server)
+    }
+
     /// The caller with this `Authorization`; `None` if it must be checked the general way.
     pub(super) fn admit(
         &mut self,
@@ -106,7 +120,8 @@ impl Known {
         if let Some(known) = self.admitted.as_ref().filter(is_current) {
             return Some(known.clone());
         }
-        *self = Self { host: std::mem::take(&mut self.host), ..Self::default() };
+        let (host, target) = (std::mem::take(&mut self.host), self.target.take());
+        *self = Self { host, target, ..Self::default() };
         let text = std::str::from_utf8(authorization).ok()?;
         let (scheme, token) = text.split_once(' ')?;
         if !scheme.eq_ignore_ascii_case("bearer") {

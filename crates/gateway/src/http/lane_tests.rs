@@ -148,6 +148,28 @@ async fn one_connection_serves_requests_of_every_kind() {
 }
 
 #[tokio::test]
+async fn each_request_of_a_connection_goes_to_the_server_in_its_path() {
+    let http = Http::new(Share::All).await;
+    let mut open = Open::new(&http).await;
+    for (path, expected) in [
+        (PATH, 200),
+        ("/servers/other/mcp", 404),
+        (PATH, 200),
+        ("/servers/playe/mcp", 404),
+        ("/servers/playe%64/mcp", 200),
+        ("/healthz", 405),
+        (PATH, 200),
+    ] {
+        let request = Open::request(&STATELESS, &stateless(1, "x").to_string());
+        let request = request.replace(PATH, path);
+        open.stream.write_all(request.as_bytes()).await.unwrap();
+        let (status, head, body) = open.answer().await;
+        assert_eq!(status, expected, "{path}: {head}{body}");
+    }
+    assert_eq!(http.harness.log.count("tools/call"), 4);
+}
+
+#[tokio::test]
 async fn the_usual_call_is_answered_as_any_other() {
     let http = Http::new(Share::All).await;
     for (headers, body) in [

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::McpPeer;
 use super::sse::EventStream;
 use crate::Notification;
+use crate::relay::OwnIds;
 
 /// Streams kept for a client that disconnects.
 const REPLAY_STREAMS: usize = 64;
@@ -41,7 +42,7 @@ pub(super) struct Session {
 
 struct Inner {
     /// The queues of messages about requests; without one, they go to the session's stream.
-    requests: HashMap<Id, Option<NotificationQueue>>,
+    requests: HashMap<Id, Option<NotificationQueue>, OwnIds>,
     streams: BTreeMap<u64, Arc<EventStream>>,
     next: u64,
 }
@@ -56,7 +57,7 @@ impl Session {
         notification: mpsc::Receiver<Notification>,
     ) -> Arc<Self> {
         let streams = BTreeMap::from([(SESSION_STREAM, Arc::<EventStream>::default())]);
-        let inner = Inner { requests: HashMap::new(), streams, next: SESSION_STREAM + 1 };
+        let inner = Inner { requests: HashMap::default(), streams, next: SESSION_STREAM + 1 };
         let session = Arc::new(Self {
             id,
             principal,

@@ -16,7 +16,6 @@ use super::context::HttpContext;
 use super::head::Head;
 use super::headers::status;
 use super::known::{Admitted, Known};
-use super::listener::Route;
 use super::mcp::{QueueGuard, ReaderGuard, revoked_error};
 use super::response::status_of;
 use super::session::SESSION_STREAM;
@@ -33,7 +32,7 @@ pub(super) struct InFlight {
     call: UsualCall,
     admitted: Arc<Admitted>,
     era: Era,
-    server: String,
+    server: Arc<str>,
     tool: String,
     arguments: Option<String>,
     request_bytes: usize,
@@ -69,8 +68,7 @@ impl InFlight {
         request: &[u8],
         started: Instant,
     ) -> Option<Self> {
-        let path = std::str::from_utf8(request.get(head.path.clone())?).ok()?;
-        let Route::Mcp(server) = Route::of(path) else { return None };
+        let server = known.server(request.get(head.path.clone())?)?;
         let fields = &head.fields;
         if fields.unusual {
             return None;

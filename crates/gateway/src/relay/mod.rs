@@ -59,7 +59,7 @@ impl UpstreamId {
 /// Hashes numbers that no client chooses, and ids that a client chooses for its own few calls, so it needs no
 /// secret.
 #[derive(Debug, Default, Clone, Copy)]
-struct OwnIdHasher(u64);
+pub(crate) struct OwnIdHasher(u64);
 
 impl Hasher for OwnIdHasher {
     fn finish(&self) -> u64 {
@@ -76,7 +76,8 @@ impl Hasher for OwnIdHasher {
     }
 }
 
-type OwnIds = BuildHasherDefault<OwnIdHasher>;
+/// For maps with such keys.
+pub(crate) type OwnIds = BuildHasherDefault<OwnIdHasher>;
 
 /// The configuration of a session.
 #[derive(Debug, Clone, Default)]
