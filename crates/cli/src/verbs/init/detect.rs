@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::suggestion::{Suggestion, read, word};
+use super::suggestion::{Suggestion, is_lasting, read, word};
 use super::{compose, process_compose, python, workspaces};
 
 /// Suggestions per file: more would not help.
@@ -33,30 +33,30 @@ pub(super) fn in_folder(root: &Path) -> Vec<Suggestion> {
         found.add_all("Procfile", procfile(&text));
     }
     if let Some(text) = text("package.json") {
-        let run = package_manager(&has);
-        found.add_all("package.json", scripts(&text, run));
+        let run = package_manager(&text, &has);
+        found.add_lasting("package.json", scripts(&text, run));
         found.extend(workspaces::packages(root, run));
     }
     if let Some(text) = text("deno.json") {
-        found.add_all("deno.json", tasks(&text));
+        found.add_lasting("deno.json", tasks(&text));
     }
     if let Some(text) = text("Cargo.toml") {
         found.extend(workspaces::crates(root, &text));
-        found.add_all("Cargo.toml", cargo(&text, root.join("src/main.rs").is_file()));
+        found.add_lasting("Cargo.toml", cargo(&text, root.join("src/main.rs").is_file()));
     }
     if has("go.mod") {
-        found.add("go.mod", "test", "go test ./...");
+        found.add_lasting("go.mod", vec![("test".to_owned(), "go test ./...".to_owned())]);
     }
     found.extend(python::servers(root));
     for name in ["Makefile", "makefile", "GNUmakefile"] {
         if let Some(text) = text(name) {
-            found.add_all("Makefile", targets(&text));
+            found.add_lasting("Makefile", targets(&text));
             break;
         }
     }
     for name in ["justfile", "Justfile"] {
         if let Some(text) = text(name) {
-            found.add_all("justfile", recipes(&text));
+            found.add_lasting("justfile", recipes(&text));
             break;
         }
     }
@@ -74,13 +74,17 @@ struct Suggestions(Vec<Suggestion>);
 
 impl Suggestions {
     fn add_all(&mut self, from: &'static str, pairs: Vec<(String, String)>) {
-        for (name, command) in pairs.into_iter().take(MOST) {
-            self.add(from, &name, &command);
-        }
+        let new = |(name, command): (String, String)| Suggestion::new(&name, &command, from);
+        self.extend(pairs.into_iter().map(new).collect());
     }
 
-    fn add(&mut self, from: &'static str, name: &str, command: &str) {
-        self.extend(vec![Suggestion::new(name, command, from)]);
+    /// Those whose names say that they keep running; the others are tasks.
+    fn add_lasting(&mut self, from: &'static str, pairs: Vec<(String, String)>) {
+        let new = |(name, command): (String, String)| Suggestion {
+            is_task: !is_lasting(&name),
+            ..Suggestion::new(&name, &command, from)
+        };
+        self.extend(pairs.into_iter().map(new).collect());
     }
 
     fn extend(&mut self, suggestions: Vec<Suggestion>) {
@@ -110,14 +114,22 @@ fn plain_name(name: &str) -> String {
     name.trim_matches('-').to_owned()
 }
 
-fn package_manager(has: &impl Fn(&str) -> bool) -> &'static str {
+/// By `packageManager` in package.json, otherwise by the files that only one of them writes.
+fn package_manager(package: &str, has: &impl Fn(&str) -> bool) -> &'static str {
     let known = [
-        ("pnpm-lock.yaml", "pnpm run"),
-        ("yarn.lock", "yarn run"),
-        ("bun.lock", "bun run"),
-        ("bun.lockb", "bun run"),
+        ("pnpm", "pnpm-lock.yaml", "pnpm run"),
+        ("pnpm", "pnpm-workspace.yaml", "pnpm run"),
+        ("yarn", "yarn.lock", "yarn run"),
+        ("bun", "bun.lock", "bun run"),
+        ("bun", "bun.lockb", "bun run"),
     ];
-    known.iter().find(|(file, _)| has(file)).map_or("npm run", |(_, run)| run)
+    let package: Value = serde_json::from_str(package).unwrap_or_default();
+    let named = package["packageManager"].as_str().and_then(|text| text.split('@').next());
+    let is_used = |(name, file, _): &&(&str, &str, &str)| match named {
+        Some(named) => named == *name,
+        None => has(file),
+    };
+    known.iter().find(is_used).map_or("npm run", |(_, _, run)| run)
 }
 
 /// Scripts, except those that the package manager runs automatically.
@@ -191,16 +203,59 @@ fn targets(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Recipes without arguments.
+/// Recipes that run without arguments, except private ones.
 fn recipes(text: &str) -> Vec<(String, String)> {
-    let line = |line: &str| {
-        let (name, rest) = line.split_once(':')?;
-        let name = name.trim_start_matches('@');
-        let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-            && name.starts_with(|c: char| c.is_ascii_alphabetic());
-        (plain && !rest.starts_with('=')).then(|| (name.to_owned(), format!("just {name}")))
-    };
-    text.lines().filter_map(line).collect()
+    let mut found = Vec::new();
+    let mut is_private = false;
+    for line in text.lines() {
+        if line.starts_with('[') {
+            is_private |= line.contains("private");
+            continue;
+        }
+        if let Some(name) = recipe(line).filter(|name| !is_private && !name.starts_with('_')) {
+            found.push((name.to_owned(), format!("just {name}")));
+        }
+        // Comments may stand between an attribute and its recipe.
+        is_private &= line.starts_with('#') || line.trim().is_empty();
+    }
+    found
+}
+
+/// The name of the recipe whose first line this is, if all its parameters have defaults or may be missing.
+fn recipe(line: &str) -> Option<&str> {
+    let line = line.strip_prefix('@').unwrap_or(line);
+    let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'))?;
+    let (name, rest) = line.split_at(end);
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        return None;
+    }
+    let mut rest = rest.trim_start();
+    loop {
+        if let Some(after) = rest.strip_prefix(':') {
+            return (!after.starts_with('=')).then_some(name);
+        }
+        rest = optional_parameter(rest)?.trim_start();
+    }
+}
+
+/// What follows a parameter such as `port="80"` or `*ARGS`; nothing if a value is required.
+fn optional_parameter(text: &str) -> Option<&str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-_$".contains(c);
+    if let Some(any) = text.strip_prefix('*') {
+        let rest = any.trim_start_matches(is_name);
+        return Some(rest.strip_prefix('=').map_or(Some(rest), value)?);
+    }
+    let rest = text.strip_prefix('+').unwrap_or(text).trim_start_matches(is_name);
+    if rest.len() == text.len() { None } else { value(rest.strip_prefix('=')?) }
+}
+
+/// What follows the value of a default.
+fn value(text: &str) -> Option<&str> {
+    match text.chars().next()? {
+        quote @ ('"' | '\'') => text[1..].split_once(quote).map(|(_, rest)| rest),
+        '(' => text.split_once(')').map(|(_, rest)| rest),
+        _ => Some(text.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "-_".contains(c))),
+    }
 }
 
 #[cfg(test)]
@@ -264,7 +319,11 @@ mod tests {
         check(
             &[
                 ("Makefile", makefile),
-                ("justfile", "set x := 'y'\nbuild: dep\n  cc\nrun name:\n@ci:\n"),
+                (
+                    "justfile",
+                    "set x := 'y'\nbuild: dep\n  cc\nrun name:\n@ci:\nserve port=\"80\" *ARGS: build\n\
+                     [private]\n# hidden\nsecret:\n_help:\nx := 'a:b'\n",
+                ),
             ],
             &[
                 ("all", "make all"),
@@ -272,8 +331,32 @@ mod tests {
                 ("lint", "make lint"),
                 ("build", "just build"),
                 ("ci", "just ci"),
+                ("serve", "just serve"),
             ],
         );
+    }
+
+    #[test]
+    fn what_ends_by_itself_is_a_task() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        write("Makefile", "clean:\n\trm -f x\nserve:\n\tx\nwatch-css:\n");
+        write("package.json", r#"{"scripts": {"deploy": "x", "dev:web": "y", "startup": "z"}}"#);
+        write("Procfile", "migrate: x\n");
+        let found = in_folder(dir.path());
+        let lasting = found.iter().filter(|one| !one.is_task).map(|one| one.name.as_str());
+        assert_eq!(lasting.collect::<Vec<_>>(), ["migrate", "dev-web", "serve", "watch-css"]);
+    }
+
+    #[test]
+    fn the_package_manager_is_the_one_that_the_project_names() {
+        let package = |more: &str| format!(r#"{{{more}"scripts": {{"dev": "x"}}}}"#);
+        let yarn = package(r#""packageManager": "yarn@4.1.0","#);
+        check(&[("package.json", &yarn), ("pnpm-lock.yaml", "")], &[("dev", "yarn run dev")]);
+        let npm = package(r#""packageManager": "npm@11.0.0","#);
+        check(&[("package.json", &npm), ("yarn.lock", "")], &[("dev", "npm run dev")]);
+        let pnpm = [("package.json", &*package("")), ("pnpm-workspace.yaml", "packages: []\n")];
+        check(&pnpm, &[("dev", "pnpm run dev")]);
     }
 
     #[test]
@@ -314,8 +397,12 @@ mod tests {
         check(
             &[
                 ("package.json", "{}"),
-                ("pnpm-workspace.yaml", "packages:\n  - 'packages/*'\n  - \"docs\"\nother: x\n"),
+                (
+                    "pnpm-workspace.yaml",
+                    "packages:\n  - 'packages/*'\n  - \"docs\"\n  - '!packages/old'\nother: x\n",
+                ),
                 ("packages/api/package.json", member),
+                ("packages/old/package.json", member),
                 ("docs/package.json", member),
                 ("pnpm-lock.yaml", ""),
             ],

@@ -47,7 +47,8 @@ fn run() -> anyhow::Result<()> {
         file => file.with_context(|| format!("cannot write {}", path.display()))?,
     };
     file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
-    let processes = suggestions
+    let (tasks, lasting): (Vec<_>, Vec<_>) = suggestions.iter().partition(|one| one.is_task);
+    let processes = lasting
         .iter()
         .map(|one| format!("  {}: {}", one_line(&one.name), one_line(&one.command)));
     let servers = servers.iter().map(|(name, _)| format!("  {name}: a shared MCP server"));
@@ -55,6 +56,13 @@ fn run() -> anyhow::Result<()> {
     let found = match declared.is_empty() {
         true => "nothing to start was found; it contains an example".to_owned(),
         false => format!("it declares, without starting anything yet:\n{}", declared.join("\n")),
+    };
+    let found = match tasks.len() {
+        0 => found,
+        _ => {
+            let names: Vec<_> = tasks.iter().map(|task| one_line(&task.name)).collect();
+            format!("{found}\nas comments, since they seem to end by themselves: {}", names.join(", "))
+        }
     };
     print(&format!(
         "wrote {}\n{found}\nReview it and change it; then `patterm trust` approves it, and `patterm up` starts everything.",

@@ -21,14 +21,26 @@ pub(super) struct Suggestion {
     pub(super) port: Option<u16>,
     /// More settings, as lines of TOML.
     pub(super) settings: Vec<String>,
+    /// It ends by itself, and may do anything (`make clean`): it is written as a comment, because `patterm up`
+    /// starts everything that is declared.
+    pub(super) is_task: bool,
 }
 
 impl Suggestion {
     pub(super) fn new(name: &str, command: &str, from: &'static str) -> Self {
         let (name, command) = (name.to_owned(), command.to_owned());
         let (why, settings) = (String::new(), Vec::new());
-        Self { name, command, from, why, directory: None, port: None, settings }
+        Self { name, command, from, why, directory: None, port: None, settings, is_task: false }
     }
+}
+
+/// Names of scripts, targets and recipes that keep running, by habit.
+const LASTING: [&str; 9] =
+    ["dev", "develop", "run", "serve", "server", "start", "up", "watch", "worker"];
+
+/// Whether a script, target or recipe with this name usually keeps running: `dev`, `start:web`, `watch-css`.
+pub(super) fn is_lasting(name: &str) -> bool {
+    name.split([':', '-', '_', '.', '/']).next().is_some_and(|first| LASTING.contains(&first))
 }
 
 /// A file's beginning, if it is text.

@@ -74,8 +74,20 @@ pub(super) fn crates(root: &Path, manifest: &str) -> Vec<Suggestion> {
     found
 }
 
-/// The folders that match patterns such as `apps/*`. Only a trailing `*` is supported.
+/// The folders that match patterns such as `apps/*`, except those that match patterns such as `!apps/old`. Only a
+/// trailing `*` is supported.
 fn folders(root: &Path, patterns: &[String]) -> Vec<String> {
+    let (excluded, included): (Vec<_>, Vec<_>) =
+        patterns.iter().cloned().partition(|pattern| pattern.starts_with('!'));
+    let excluded: Vec<_> = excluded.iter().map(|pattern| pattern[1..].to_owned()).collect();
+    let excluded = matching(root, &excluded);
+    let mut found = matching(root, &included);
+    found.retain(|folder| !excluded.contains(folder));
+    found.truncate(MOST_MEMBERS);
+    found
+}
+
+fn matching(root: &Path, patterns: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for pattern in patterns.iter().filter(|pattern| !pattern.contains("..")) {
         let pattern = pattern.trim_start_matches("./").trim_end_matches('/');
@@ -92,6 +104,5 @@ fn folders(root: &Path, patterns: &[String]) -> Vec<String> {
     }
     found.sort();
     found.dedup();
-    found.truncate(MOST_MEMBERS);
     found
 }

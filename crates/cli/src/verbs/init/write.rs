@@ -28,6 +28,11 @@ const HEAD: &str = "\
 # stop = { signal = \"SIGINT\", grace_seconds = 10 }      # SIGTERM and 5 s by default
 ";
 
+const TASKS: &str = "
+# `patterm up` starts everything that is declared, so what seems to end by itself is a comment below. Remove
+# the `# ` in front of its lines to declare it.
+";
+
 const TAIL: &str = "
 # Agents of this project, in addition to the built-in ones:
 #
@@ -50,6 +55,9 @@ const TAIL: &str = "
 /// A project file that declares these and starts none of them.
 pub(super) fn project_file(suggestions: &[Suggestion], servers: &[(String, String)]) -> String {
     let mut text = HEAD.to_owned();
+    if suggestions.iter().any(|suggestion| suggestion.is_task) {
+        text.push_str(TASKS);
+    }
     let mut from = "";
     for suggestion in suggestions {
         if suggestion.from != from {
@@ -66,17 +74,21 @@ pub(super) fn project_file(suggestions: &[Suggestion], servers: &[(String, Strin
             // The reason names files and packages of the project, which may be called anything.
             let _ = writeln!(text, "# {}", printable::one_line(&suggestion.why));
         }
-        let _ = writeln!(text, "[processes.{name}]\ncommand = {command}");
+        let mut table = format!("[processes.{name}]\ncommand = {command}\n");
         if let Some(directory) = &suggestion.directory {
-            let _ = writeln!(text, "directory = {}", quoted(directory));
+            let _ = writeln!(table, "directory = {}", quoted(directory));
         }
         if let Some(port) = suggestion.port {
-            let _ = writeln!(text, "ready = {{ port = {port} }}");
+            let _ = writeln!(table, "ready = {{ port = {port} }}");
         }
         suggestion.settings.iter().for_each(|line| {
-            let _ = writeln!(text, "{line}");
+            let _ = writeln!(table, "{line}");
         });
-        text.push_str("autostart = false\n");
+        table.push_str("autostart = false\n");
+        let mark = if suggestion.is_task { "# " } else { "" };
+        table.lines().for_each(|line| {
+            let _ = writeln!(text, "{mark}{line}");
+        });
     }
     for (n, (_, table)) in servers.iter().enumerate() {
         if n == 0 {
@@ -111,6 +123,11 @@ mod tests {
         assert_eq!(file.processes["web"].argv[2], commands[0]);
         assert_eq!(file.processes["a.b"].argv[2], commands[1]);
         assert!(file.processes.values().all(|definition| !definition.autostart));
+        let task = Suggestion { is_task: true, ..suggestions[0].clone() };
+        let text = project_file(&[task, suggestions[1].clone()], &[]);
+        let file = ProjectFile::parse(&text).unwrap();
+        assert_eq!(file.processes.keys().collect::<Vec<_>>(), ["a.b"], "{text}");
+        assert!(text.contains("# [processes.web]\n# command = "), "{text}");
         assert_eq!(quoted(commands[2]), "\"é\\u001B[0m\\u007F\"");
         assert!(ProjectFile::parse(&project_file(&[], &[])).unwrap().processes.is_empty());
     }
