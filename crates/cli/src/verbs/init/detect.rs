@@ -437,4 +437,24 @@ mod tests {
         );
         check(&[("compose.yaml", "include: x\n")], &[("compose", "docker compose up")]);
     }
+
+    #[test]
+    fn a_compose_service_keeps_its_dependencies_and_port() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "services:\n  web:\n    depends_on:\n      db:\n        condition: service_healthy\n    ports:\n\
+            \x20     - \"127.0.0.1:8080:80/tcp\"\n  job:\n    depends_on:\n      - db\n      - web\n\
+            \x20   profiles: [\"tools\"]\n  db:\n    ports:\n      - 5432\n";
+        std::fs::write(dir.path().join("compose.yaml"), text).unwrap();
+        let found = in_folder(dir.path());
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (one.name.as_str(), one.port, one.is_task, one.settings.join("")))
+            .collect();
+        let expected = [
+            ("web", Some(8080), false, "depends_on = [\"db\"]".to_owned()),
+            ("job", None, true, "depends_on = [\"db\", \"web\"]".to_owned()),
+            ("db", None, false, String::new()),
+        ];
+        assert_eq!(found, expected);
+    }
 }

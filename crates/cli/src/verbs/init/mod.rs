@@ -48,9 +48,8 @@ fn run() -> anyhow::Result<()> {
     };
     file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
     let (tasks, lasting): (Vec<_>, Vec<_>) = suggestions.iter().partition(|one| one.is_task);
-    let processes = lasting
-        .iter()
-        .map(|one| format!("  {}: {}", one_line(&one.name), one_line(&one.command)));
+    let processes =
+        lasting.iter().map(|one| format!("  {}: {}", one_line(&one.name), one_line(&one.command)));
     let servers = servers.iter().map(|(name, _)| format!("  {name}: a shared MCP server"));
     let declared: Vec<_> = processes.chain(servers).collect();
     let found = match declared.is_empty() {
@@ -61,7 +60,10 @@ fn run() -> anyhow::Result<()> {
         0 => found,
         _ => {
             let names: Vec<_> = tasks.iter().map(|task| one_line(&task.name)).collect();
-            format!("{found}\nas comments, since they seem to end by themselves: {}", names.join(", "))
+            format!(
+                "{found}\nas comments, since they seem to end by themselves: {}",
+                names.join(", ")
+            )
         }
     };
     print(&format!(
