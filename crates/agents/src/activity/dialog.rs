@@ -31,6 +31,9 @@ const UNFRAMED_ROWS: usize = 24;
 /// The shortest drawn line that is the top of a dialog; a shorter one may be a table in it.
 const TOP_LINE_CHARS: usize = 10;
 
+/// Rows of hints below options that share one row; narrow panes wrap them.
+const HINT_ROWS: usize = 4;
+
 /// Digits of the hash that identifies a dialog: no two share them by chance, or by design.
 const HASH_DIGITS: usize = 32;
 
@@ -70,6 +73,8 @@ struct Row {
     column: usize,
     /// It is a drawn line.
     is_line: bool,
+    /// It has a border at its left.
+    barred: bool,
 }
 
 fn is_border(c: char) -> bool {
@@ -81,13 +86,20 @@ impl Row {
         let column = row.chars().take_while(|c| is_border(*c)).count();
         let text = row.trim_matches(is_border).to_owned();
         let is_line = !text.chars().any(char::is_alphanumeric) && !text.is_empty();
-        Self { text, column, is_line }
+        let barred = row.trim_start().starts_with(['│', '┃']);
+        Self { text, column, is_line, barred }
     }
 
     /// Whether it is the top of a dialog.
     fn is_top(&self) -> bool {
         let drawn = self.text.chars().filter(|c| matches!(c, '─' | '━' | '═' | '▔')).count();
         self.is_line && (drawn >= TOP_LINE_CHARS || self.text.starts_with(['╭', '┌', '╔']))
+    }
+
+    /// Whether it begins as a message, a prompt or the option with the cursor does.
+    fn has_mark(&self) -> bool {
+        let after = self.text.strip_prefix(CURSORS);
+        after.is_some_and(|after| after.is_empty() || after.starts_with(' '))
     }
 
     /// Its words without the mark of the cursor, which may move while the dialog stays the same.
@@ -107,30 +119,96 @@ struct Options {
     numbered: bool,
     /// They share one row.
     in_one_row: bool,
+    /// What that row shows before them: the question, or its end.
+    before: String,
     /// The option with the cursor.
     cursor: Option<usize>,
 }
 
-/// The dialog that a rule has matched. `bottom` are the rows of the screen, the lowest first, of which the dialog is
-/// among the first `most`. `quotes` is what the preset quotes of it.
+/// Where the dialog that a rule has matched is.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// The rows that are searched, the lowest last.
+    rows: Vec<Row>,
+    options: Options,
+    /// Its first row: no text above it belongs to it.
+    begin: usize,
+}
+
+impl Place {
+    /// How many of the lowest rows it has.
+    pub(super) fn height(&self) -> usize {
+        self.rows.len() - self.begin
+    }
+}
+
+/// Finds the dialog that a rule has matched. `bottom` are the rows of the screen, the lowest first, of which the
+/// dialog is among the first `most`.
+pub(super) fn place(bottom: &[String], most: usize, rule: &Rule) -> Option<Place> {
+    let patterns = PATTERNS.as_ref()?;
+    let shown = bottom.get(..most).unwrap_or(bottom);
+    let rows: Vec<Row> = shown.iter().rev().map(|row| Row::of(row)).collect();
+    let in_row = rule.options.as_ref().and_then(|options| in_one_row(&rows, options));
+    let in_row = in_row.filter(|found| !is_old(found, shown, &rows, rule));
+    // An answer above a dialog may contain a list, and a list may be about such a row.
+    let listed = numbered(&rows, patterns)
+        .filter(|listed| in_row.as_ref().is_none_or(|row| row.last < listed.first));
+    let options = listed.or(in_row).or_else(|| in_list(&rows, patterns))?;
+    let begin = begin(&rows, &options, rule, patterns);
+    Some(Place { rows, options, begin })
+}
+
+/// Whether options in one row belong to an earlier dialog, below which the rule has matched another one.
+fn is_old(options: &Options, bottom: &[String], rows: &[Row], rule: &Rule) -> bool {
+    let below = &rows[options.last + 1..];
+    let matches = |row: &String| rule.bottom.as_ref().is_some_and(|bottom| bottom.is_match(row));
+    let (lower, own) = (&bottom[..below.len()], &bottom[below.len()]);
+    let another = matches(own) && lower.iter().any(matches);
+    another || below.len() > HINT_ROWS || below.iter().any(Row::has_mark)
+}
+
+/// The first row of a dialog: below a border, or below an earlier dialog or message.
+fn begin(rows: &[Row], options: &Options, rule: &Rule, patterns: &Patterns) -> usize {
+    let is_option = |row: &Row| patterns.numbered.is_match(&row.text);
+    let answered =
+        |row: &Row| rule.options.as_ref().is_some_and(|options| options.is_match(&row.text));
+    let is_earlier = |row: &Row| answered(row) || is_option(row) && row.has_mark();
+    let above = &rows[..options.first];
+    let after_earlier = above.iter().rposition(is_earlier).map_or(0, |at| at + 1);
+    let top = match rows[options.first].barred {
+        true => {
+            let inside = above.iter().rev().take_while(|row| row.barred).count();
+            let first = above.len() - inside;
+            first.checked_sub(1).filter(|at| above[*at].is_top()).or(Some(first))
+        }
+        false => above.iter().rposition(|row| row.is_top() && !row.barred),
+    };
+    if let Some(top) = top {
+        return top.max(after_earlier);
+    }
+    // Without a border, other text cannot be told from it: in doubt it is not part of it.
+    let is_other = |row: &Row| is_option(row) || row.has_mark();
+    above.iter().rposition(is_other).map_or(0, |at| at + 1).max(after_earlier)
+}
+
+/// The dialog at a place. `quotes` is what the preset quotes of it.
 pub(super) fn find(
     bottom: &[String],
-    most: usize,
+    place: &Place,
     asked: Option<&str>,
     quotes: &[String],
     (name, rule): (&str, &Rule),
 ) -> Option<Dialog> {
     let patterns = PATTERNS.as_ref()?;
-    let shown = bottom.get(..most).unwrap_or(bottom);
-    let rows: Vec<Row> = shown.iter().rev().map(|row| Row::of(row)).collect();
-    let options = numbered(&rows, patterns)
-        .or_else(|| rule.options.as_ref().and_then(|options| in_one_row(&rows, options)))
-        .or_else(|| in_list(&rows, patterns))?;
-    let question =
-        asked.map(str::to_owned).or_else(|| question(&rows[..options.first], quotes, patterns))?;
-    let above = bottom.len() - shown.len();
+    let (options, above) = (&place.options, &place.rows[place.begin..place.options.first]);
+    let question = match asked {
+        Some(asked) => asked.to_owned(),
+        None if options.before.is_empty() => question(above, quotes, patterns)?,
+        None => whole_question(&options.before, above),
+    };
+    let more = bottom.len() - place.rows.len();
     let all: Vec<Row> = bottom.iter().rev().map(|row| Row::of(row)).collect();
-    let version = identity(&all, above + options.first, above + options.last, &question);
+    let version = identity(&all, more + options.first, more + options.last, &question);
     let ways = options.ways(&rule.answer);
     Some(Dialog {
         version,
@@ -207,13 +285,20 @@ fn numbered(rows: &[Row], patterns: &Patterns) -> Option<Options> {
     None
 }
 
+/// What may be between a question and its options in the same row.
+fn is_opening(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '[' | '(' | '{' | '<')
+}
+
 /// Options that a preset finds in one row.
 fn in_one_row(rows: &[Row], options: &Regex) -> Option<Options> {
     rows.iter().enumerate().rev().find_map(|(at, row)| {
         let found = options.captures(&row.text)?;
         let labels = found.iter().skip(1).flatten().map(|option| option.as_str().to_owned());
         let labels = labels.collect();
-        Some(Options { first: at, last: at, labels, in_one_row: true, ..Options::default() })
+        let before = row.text[..found.get(1)?.start()].trim_end_matches(is_opening).to_owned();
+        let in_one_row = true;
+        Some(Options { first: at, last: at, labels, in_one_row, before, ..Options::default() })
     })
 }
 
@@ -260,19 +345,24 @@ pub(crate) fn highlighted(screen: &Screen, options: &Regex) -> Option<usize> {
     })
 }
 
+/// A question that ends in the row of its options; it may have begun in the rows above.
+fn whole_question(end: &str, above: &[Row]) -> String {
+    let mut question = end.to_owned();
+    for before in above.iter().rev().take(QUESTION_ROWS - 1) {
+        if before.is_line || !question.starts_with(char::is_lowercase) {
+            break;
+        }
+        question = format!("{} {question}", before.text);
+    }
+    question
+}
+
 /// The question above its options, with its subject if the question does not name it.
 fn question(above: &[Row], quotes: &[String], patterns: &Patterns) -> Option<String> {
     let near = &above[above.len().saturating_sub(ROWS_ABOVE)..];
     let found = near.iter().enumerate().rev().find_map(|(at, row)| {
-        let mut question = patterns.question.captures_iter(&row.text).last()?[1].trim().to_owned();
-        // It may have begun in the rows above.
-        for before in near[..at].iter().rev().take(QUESTION_ROWS - 1) {
-            if before.is_line || !question.starts_with(char::is_lowercase) {
-                break;
-            }
-            question = format!("{} {question}", before.text);
-        }
-        Some(question)
+        let end = patterns.question.captures_iter(&row.text).last()?[1].trim().to_owned();
+        Some(whole_question(&end, &near[..at]))
     });
     let Some(question) = found else {
         let quoted: Vec<_> = quotes.iter().rev().map(String::as_str).collect();

@@ -12,7 +12,8 @@ fn rule(text: &str) -> Rule {
 fn found(screen: &str, text: &str) -> Option<Dialog> {
     let bottom: Vec<String> =
         screen.lines().rev().filter(|row| !row.trim().is_empty()).map(str::to_owned).collect();
-    find(&bottom, 24, None, &[], ("dialog", &rule(text)))
+    let rule = rule(text);
+    find(&bottom, &place(&bottom, 24, &rule)?, None, &[], ("dialog", &rule))
 }
 
 #[track_caller]
@@ -91,4 +92,34 @@ fn the_highlighted_option_of_a_row_is_the_one_that_looks_different() {
     assert_eq!(at("┃  Once   Always  \x1b[7m Reject \x1b[0m"), Some(2));
     assert_eq!(at("┃  Once   Always   Reject"), None);
     assert_eq!(at("┃ \x1b[43mOnce\x1b[44m Always \x1b[0m Reject"), None);
+}
+
+/// The rule of `docs/examples/preset.toml`.
+const LETTERS: &str = "bottom = '\\[y/n\\]$'\noptions = '\\[(y)/(n)\\]$'\nanswer = [\"label\"]";
+
+#[test]
+fn an_earlier_dialog_that_is_still_on_the_screen_is_never_shown() {
+    let check = |screen: &str, text: &str, expected: Option<&str>| {
+        let line = found(screen, text).map(|dialog| in_one_line(&dialog));
+        assert_eq!(line.as_deref(), expected, "{screen}");
+    };
+    let first = "> push ls\nDo you want to run: ls? [y/n]\nn\nnot run\n";
+    let run = |end: &str| format!("{first}> push rm\n{end}");
+    let whole = Some("Do you want to run: rm -rf build? (y | n)");
+    check(&run("Do you want to run: rm -rf build? [y/n]"), LETTERS, whole);
+    check(&run("Do you want to run: rm -rf\nbuild? [y/n]"), LETTERS, whole);
+    check(&run("Delete build? It is large.\n[y/n]"), LETTERS, Some("Delete build? (y | n)"));
+    check(&run("Delete build\n[y/n]"), LETTERS, Some("Delete build (y | n)"));
+    check(&run("[y/n]"), LETTERS, None);
+    check(&run("1. one\n2. two\nDelete build? [y/n]"), LETTERS, Some("Delete build? (y | n)"));
+    let other = LETTERS.replacen("y/n", "y/n(/a)?", 1);
+    check(&run("Delete build? [y/n/a]"), &other, None);
+    check("Run ls? [y/n] n\nDelete it?\n[y/n]", LETTERS, Some("Delete it? (y | n)"));
+    for mark in ["❯ ", ""] {
+        let list = format!("{mark}1. Yes\n2. No\n");
+        let screen = format!("Run ls?\n{list}2\nDelete build\n{list}");
+        check(&screen, "", Some("Delete build (1. Yes | 2. No)"));
+    }
+    let second = PUSH.replace("Do you want to proceed?", "Delete build");
+    check(&format!("{PUSH}\n{second}"), "", Some("Delete build (1. Yes | 2. No)"));
 }

@@ -424,12 +424,20 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Activity> 
     let asked = Some(())
         .filter(|()| rule.state == ActivityState::Blocked)
         .and_then(|()| asked(&snapshot.report));
-    let dialog = Some(rule.state).filter(|state| *state == ActivityState::Blocked).and_then(|_| {
+    let place = Some(())
+        .filter(|()| rule.state == ActivityState::Blocked)
+        .and_then(|()| dialog::place(&snapshot.bottom, shown_rows.len(), rule));
+    if let Some(place) = &place
+        && rule.above.is_none()
+    {
+        // An earlier dialog may still be on the screen.
+        looked_at = as_lines(&shown_rows[..place.height()]);
+    }
+    let dialog = place.and_then(|place| {
         let bare = |quoted: &String| quoted.trim_matches('`').to_owned();
         let quotes: Vec<String> = quotations(rule, &looked_at).iter().map(bare).collect();
         let asked = asked.as_ref().map(bare);
-        let rows = shown_rows.len();
-        dialog::find(&snapshot.bottom, rows, asked.as_deref(), &quotes, (name, rule))
+        dialog::find(&snapshot.bottom, &place, asked.as_deref(), &quotes, (name, rule))
     });
     let asks = dialog.as_ref().map(dialog::in_one_line);
     let quotations = asked.map_or_else(|| quotations(rule, &looked_at), |asked| vec![asked]);
