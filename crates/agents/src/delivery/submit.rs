@@ -10,7 +10,7 @@ use super::deliverer::Target;
 use super::evidence::{difference, draft_before, match_report, same_words};
 use super::receipt::{Receipt, ReceiptState};
 use super::record::{Delivery, Ending, Pending, SUBMITTING};
-use crate::activity::{ActivityState, ScreenSnapshot, awaits_instructions};
+use crate::activity::{ActivityState, ScreenSnapshot, asks_now, awaits_instructions, works_now};
 use crate::presets::Preset;
 use patterm_panes::data_plane::Keyboard;
 
@@ -150,6 +150,17 @@ impl Entered<'_> {
         let still_holds = self.held.is_some() && in_prompt == self.held;
         let works = works.filter(|_| self.rested && !is_covered && !still_holds)?;
         Some(format!("it started working ({works})"))
+    }
+
+    /// The evidence in a turn that the screen shows instead of a prompt.
+    fn turn_without_prompt(
+        &self,
+        in_prompt: Option<&str>,
+        shows_turn: bool,
+        works: Option<&str>,
+    ) -> Option<String> {
+        let counts = self.rested && shows_turn && in_prompt.is_none();
+        works.filter(|_| counts).map(|works| format!("it started working ({works})"))
     }
 }
 
@@ -404,6 +415,10 @@ impl Target {
                 self.press(job, &submit)?;
             }
             if began.elapsed() >= VERIFY_TIMEOUT {
+                let entered = Entered { text: &job.text, held, at: began, rested: job.rested };
+                if let Some(evidence) = self.began_turn(entered) {
+                    return Ok(evidence);
+                }
                 let what = match (job.preset.composer.is_some(), still_holds) {
                     (true, true) => "pressed twice, but the text is still in the prompt",
                     _ => "pressed, but there is no evidence that the text was accepted",
@@ -462,6 +477,17 @@ impl Target {
         // A CLI that is being stopped may empty its prompt and end without reading the text.
         let in_prompt = self.snapshot().composer.filter(|_| !self.run.is_stopping());
         entered.acceptance(&turns, in_prompt.as_deref(), works.as_deref())
+    }
+
+    /// The evidence in a turn that began after Enter and hides the prompt: a CLI may show none while it works. Only
+    /// at the end of [`VERIFY_TIMEOUT`], because a frame that is being drawn looks the same, and never under a dialog.
+    fn began_turn(&self, entered: Entered<'_>) -> Option<String> {
+        let preset = self.preset.as_ref()?;
+        let snapshot = self.snapshot();
+        let is_asked = self.blocked(&snapshot).is_some() || asks_now(preset, &snapshot).is_some();
+        let shows_turn = !is_asked && works_now(preset, &snapshot) && !self.run.is_stopping();
+        let works = self.signals.worked().filter(|(at, _)| *at > entered.at).map(|(_, why)| why);
+        entered.turn_without_prompt(snapshot.composer.as_deref(), shows_turn, works.as_deref())
     }
 
     fn still_holds(&self, held: Option<&str>) -> bool {
@@ -716,6 +742,22 @@ mod tests {
             let reported = acceptance(rested, &["hello"], Some("hello"), false).unwrap();
             assert_eq!(reported, "a hook of its CLI reported the same text");
         }
+    }
+
+    #[test]
+    fn a_turn_that_hides_the_prompt_is_evidence_only_if_it_began_after_enter() {
+        let check = |rested, in_prompt, shows_turn, works| {
+            let entered =
+                Entered { text: "hello", held: Some("hello"), at: Instant::now(), rested };
+            entered.turn_without_prompt(in_prompt, shows_turn, works)
+        };
+        let works = Some("turn: esc to stop");
+        let evidence = check(true, None, true, works).unwrap();
+        assert_eq!(evidence, "it started working (turn: esc to stop)");
+        assert_eq!(check(false, None, true, works), None, "it worked before");
+        assert_eq!(check(true, Some("hello"), true, works), None, "the prompt still has it");
+        assert_eq!(check(true, None, false, works), None, "a dialog, or no turn");
+        assert_eq!(check(true, None, true, None), None, "it did not begin after Enter");
     }
 
     #[test]
