@@ -25,6 +25,11 @@ const FILES_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) async fn verify(deliverer: Arc<Deliverer>, delivery: Delivery) {
     let receipt = watch(&deliverer, &delivery).await;
     if let Some(receipt) = receipt {
+        let preset = deliverer.activities.signals(&delivery.to).preset();
+        let by_file = preset.is_some_and(|preset| preset.has_conversation_file());
+        if counts_as_turn(&receipt, by_file) {
+            deliverer.conversations.note_turn(&delivery.to);
+        }
         // The CLI redraws its prompt now.
         deliverer.activities.signals(&delivery.to).warm_up_again();
         deliverer.deliveries.finish(delivery.id, receipt);
@@ -90,6 +95,12 @@ fn first_turn(by_file: bool, had_turn: bool, worked: Option<String>) -> Option<S
     }
 }
 
+/// Whether its conversation can be resumed from now on. The observer counts no work before it has seen a prompt, and
+/// a CLI may show none during its first turn. Where a file contains the conversation, only the file counts.
+fn counts_as_turn(receipt: &Receipt, by_file: bool) -> bool {
+    receipt.state == ReceiptState::Delivered && !by_file
+}
+
 async fn find_conversation(deliverer: &Arc<Deliverer>, id: &ProcessId) {
     if let Some(run) = deliverer.panes.run_of(id) {
         let _ = deliverer.conversations.find(&run).await;
@@ -99,6 +110,14 @@ async fn find_conversation(deliverer: &Arc<Deliverer>, id: &ProcessId) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn delivered_first_instructions_are_a_turn_to_resume() {
+        let receipt = |state| Receipt::new(state, "seen");
+        assert!(counts_as_turn(&receipt(ReceiptState::Delivered), false));
+        assert!(!counts_as_turn(&receipt(ReceiptState::Stalled), false));
+        assert!(!counts_as_turn(&receipt(ReceiptState::Delivered), true), "its file decides");
+    }
 
     /// codex shows work while it connects its MCP servers, before its first turn.
     #[test]
