@@ -66,6 +66,9 @@ pub enum AnswerWay {
     LeftRight,
     /// The option itself, if it is one character.
     Label,
+    /// Not a way by itself: Enter follows the number or the label, for a CLI that reads a line. The label may be
+    /// longer then.
+    Enter,
 }
 
 /// A dialog on an agent's screen.

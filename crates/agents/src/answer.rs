@@ -75,13 +75,22 @@ impl Agents {
         self.panes().data_plane.rebuilt(&run).await;
         let answer = Answer { run, preset, signals, version };
         match answer.choose(self, option).await {
-            Ok(text) => {
+            Ok(typed) => {
                 tracing::info!(process = %id, "a person answered a dialog");
-                answer.outcome(&text).await
+                answer.outcome(&typed).await
             }
             Err(Refusal(why)) => AnswerOutcome::Refused(why),
         }
     }
+}
+
+/// An answer that was typed.
+#[derive(Debug)]
+struct Typed {
+    /// The text of the dialog.
+    version: String,
+    /// The row of the cursor as long as the CLI only shows what was typed there, without blanks.
+    row: Option<String>,
 }
 
 /// One answer on its way.
@@ -94,8 +103,8 @@ struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// Types the keys; returns the text of the dialog that was answered. Input of others waits meanwhile.
-    async fn choose(&self, agents: &Agents, option: &ChosenOption) -> Result<String, Refusal> {
+    /// Types the keys; returns what was answered. Input of others waits meanwhile.
+    async fn choose(&self, agents: &Agents, option: &ChosenOption) -> Result<Typed, Refusal> {
         let keyboard = self.keyboard(agents).await?;
         let dialog = self.dialog()?;
         let option = place(&dialog, option)?;
@@ -104,15 +113,43 @@ impl Answer<'_> {
                 "patterm does not know the keys of this dialog; answer it in its own pane",
             );
         };
+        let mut row = None;
         match way {
-            AnswerWay::Number => self.press(&keyboard, &(option + 1).to_string())?,
-            AnswerWay::Label => self.press(&keyboard, &dialog.options[option])?,
+            AnswerWay::Number | AnswerWay::Label => {
+                let text = match way {
+                    AnswerWay::Number => (option + 1).to_string(),
+                    _ => dialog.options[option].clone(),
+                };
+                row = Some(format!("{}{text}", self.cursor_row()));
+                self.type_answer(&keyboard, &dialog.rule, &text)?;
+            }
+            AnswerWay::Enter => return refused("Enter alone chooses no option"),
             AnswerWay::UpDown => self.move_to(&keyboard, option, ["up", "down"]).await?,
             AnswerWay::LeftRight => self.move_to(&keyboard, option, ["left", "right"]).await?,
         }
         agents.panes().attended(&self.run.id);
         self.signals.dialog_answered();
-        Ok(dialog.version)
+        Ok(Typed { version: dialog.version, row })
+    }
+
+    /// Types a number or a label. A CLI that reads a line shows it behind its question, where the dialog is not
+    /// recognized any more: so Enter is written together with it.
+    fn type_answer(&self, keyboard: &Keyboard, rule: &str, text: &str) -> Result<(), Refusal> {
+        let is_line =
+            self.preset.rules.get(rule).is_some_and(|rule| rule.answer.contains(&AnswerWay::Enter));
+        let modes = self.run.screen().modes();
+        let Ok(enter) = "enter".parse::<Key>() else { return refused("`enter` is not a key") };
+        let mut bytes = text.as_bytes().to_vec();
+        if is_line {
+            bytes.extend(enter.encode(&modes));
+        }
+        self.write(keyboard, bytes)
+    }
+
+    /// What the row of the cursor shows, without blanks.
+    fn cursor_row(&self) -> String {
+        let screen = self.run.screen();
+        without_blanks(&screen.row(screen.cursor().row))
     }
 
     /// The keyboard, once nobody else types and everything that was typed has been read: it may answer the dialog.
@@ -156,6 +193,10 @@ impl Answer<'_> {
         }
         match self.on_screen() {
             Some(dialog) if self.signals.is_dialog(self.version, &dialog) => Ok(dialog),
+            Some(dialog) if is_same_text(self.version, &dialog) => refused(
+                "the question on the screen has the same text, but it was answered or asked again since it was shown; \
+                 look at it again before you answer",
+            ),
             Some(_) => refused("it asks something else now, so it was not answered"),
             None => refused("its question is gone, so nothing was answered"),
         }
@@ -226,12 +267,16 @@ impl Answer<'_> {
         }
     }
 
-    /// Presses a key, right after the last look at the dialog.
+    /// Presses a key.
     fn press(&self, keyboard: &Keyboard, key: &str) -> Result<(), Refusal> {
         let Ok(key) = key.parse::<Key>() else {
             return refused(format!("`{key}` is not a key; answer it in its own pane"));
         };
-        let bytes = key.encode(&self.run.screen().modes());
+        self.write(keyboard, key.encode(&self.run.screen().modes()))
+    }
+
+    /// Writes keys, right after the last look at the dialog.
+    fn write(&self, keyboard: &Keyboard, bytes: Vec<u8>) -> Result<(), Refusal> {
         self.dialog()?;
         let mut typist = Typist::default();
         self.run.note_typed(typist.read(&bytes));
@@ -242,8 +287,8 @@ impl Answer<'_> {
         }
     }
 
-    /// Whether the dialog with this text went away.
-    async fn outcome(&self, answered: &str) -> AnswerOutcome {
+    /// Whether the dialog that was answered went away.
+    async fn outcome(&self, answered: &Typed) -> AnswerOutcome {
         let mut progress = self.run.watch();
         let until = Instant::now() + CLOSE_TIMEOUT;
         let mut gone = None;
@@ -252,8 +297,11 @@ impl Answer<'_> {
                 return AnswerOutcome::Accepted("the process ended".into());
             }
             let now = match self.on_screen() {
+                None if answered.row.as_ref().is_some_and(|row| *row == self.cursor_row()) => None,
                 None => Some("the dialog closed"),
-                Some(dialog) if dialog.version != answered => Some("another question follows"),
+                Some(dialog) if dialog.version != answered.version => {
+                    Some("another question follows")
+                }
                 Some(_) => None,
             };
             // A frame that is being drawn may show no dialog.
@@ -266,7 +314,12 @@ impl Answer<'_> {
             // What the last look shows for the first time is looked at once more.
             let most = if gone.is_some() { until + FRAME } else { until };
             if Instant::now() >= most {
-                let why = format!("typed, but the dialog is still open after {CLOSE_TIMEOUT:?}");
+                let why = match self.on_screen() {
+                    Some(_) => format!("typed, but the dialog is still open after {CLOSE_TIMEOUT:?}"),
+                    None => "typed, but the answer is still behind the question; if the CLI waits for Enter, its \
+                             preset needs `enter` in `answer`"
+                        .into(),
+                };
                 return AnswerOutcome::Unconfirmed(why);
             }
             let again = if gone.is_some() { Instant::now() + FRAME } else { until };
@@ -276,6 +329,15 @@ impl Answer<'_> {
             }
         }
     }
+}
+
+/// Whether a dialog has the text of the one with this version.
+fn is_same_text(version: &str, dialog: &Dialog) -> bool {
+    version.split_once('-').is_some_and(|(_, text)| text == dialog.version)
+}
+
+fn without_blanks(row: &str) -> String {
+    row.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
 /// The place of an option, from 0.
@@ -306,20 +368,64 @@ mod tests {
     use super::*;
     use crate::presets::Catalogue;
 
-    #[tokio::test(start_paused = true)]
-    async fn a_dialog_that_closes_late_is_looked_at_once_more() {
-        let recording = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../tests/agents/recordings/claude/blocked-shell.bytes");
+    /// A run of an agent whose screen shows this, and its folder.
+    fn shows(bytes: &[u8]) -> (tempfile::TempDir, Arc<ProcessRun>) {
         let mut screen = Screen::new(Size::new(24, 80));
-        screen.feed(&std::fs::read(recording).unwrap());
+        screen.feed(bytes);
         let folder = tempfile::tempdir().unwrap();
         let log = Log::open(folder.path(), 1 << 20).unwrap();
         let (id, number) = (ProcessId::new(1), RunNumber::FIRST);
         let run = ProcessRun::new(id, number, None, log.reader(), screen, Offset::START);
+        (folder, Arc::new(run))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_waits_behind_its_question_is_not_accepted() {
+        let (_folder, run) = shows(b"Run `make`? [y/n] ");
+        let text = include_str!("../../../docs/examples/preset.toml");
+        let preset = Arc::new(toml::from_str(text).unwrap());
+        let answer = Answer { run, preset, signals: Arc::default(), version: "" };
+        let version = answer.on_screen().unwrap().version;
+        let typed = Typed { version, row: Some(format!("{}y", answer.cursor_row())) };
+        answer.run.screen().feed(b"y");
+        assert!(answer.on_screen().is_none());
+        let outcome = answer.outcome(&typed).await;
+        assert!(matches!(&outcome, AnswerOutcome::Unconfirmed(why) if why.contains("`enter`")));
+        answer.run.screen().feed(b"\r\n");
+        let closed = AnswerOutcome::Accepted("the dialog closed".into());
+        assert_eq!(answer.outcome(&typed).await, closed);
+    }
+
+    #[test]
+    fn a_question_that_was_answered_is_not_called_another_one() {
+        let (_folder, run) = shows(b"Run `make`? [y/n]");
+        let text = include_str!("../../../docs/examples/preset.toml");
+        let preset: Arc<Preset> = Arc::new(toml::from_str(text).unwrap());
+        let refusal = |version: &str| {
+            let (run, preset) = (run.clone(), preset.clone());
+            let answer = Answer { run, preset, signals: Arc::default(), version };
+            answer.dialog().err().unwrap().0
+        };
+        let shown = Answer {
+            run: run.clone(),
+            preset: preset.clone(),
+            signals: Arc::default(),
+            version: "",
+        };
+        let version = shown.on_screen().unwrap().version;
+        assert!(refusal(&format!("1-{version}")).contains("the same text"));
+        assert!(refusal("1-other").contains("asks something else"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dialog_that_closes_late_is_looked_at_once_more() {
+        let recording = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../tests/agents/recordings/claude/blocked-shell.bytes");
+        let (_folder, run) = shows(&std::fs::read(recording).unwrap());
         let preset = Catalogue::read(None).presets.remove("claude").unwrap().preset.unwrap();
-        let (run, preset, signals) = (Arc::new(run), Arc::new(preset), Arc::default());
+        let (run, preset, signals) = (run, Arc::new(preset), Arc::default());
         let answer = Answer { run, preset, signals, version: "" };
-        let open = answer.on_screen().unwrap().version;
+        let open = Typed { version: answer.on_screen().unwrap().version, row: None };
         let outcome = answer.outcome(&open).await;
         assert!(matches!(&outcome, AnswerOutcome::Unconfirmed(_)), "{outcome:?}");
         let close = async {

@@ -93,7 +93,10 @@ pub struct DialogAnswer {
 
 /// An option of a dialog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "`option` must be the place of an option (a number from 1) or its label (a text)"
+)]
 pub enum OptionRef {
     /// Its place; the first is 1.
     Number(usize),

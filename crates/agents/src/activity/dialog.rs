@@ -243,12 +243,17 @@ fn identity(rows: &[Row], first: usize, last: usize, question: &str) -> String {
 impl Options {
     /// How each option can be chosen, if it can be.
     fn ways(&self, known: &[AnswerWay]) -> Vec<Option<AnswerWay>> {
+        let is_line = known.contains(&AnswerWay::Enter);
         let applies = |way: AnswerWay, at: usize| match way {
-            // A number with two digits begins with the number of another option.
-            AnswerWay::Number => self.numbered && at < 9,
+            // Without Enter, a number with two digits begins with the number of another option.
+            AnswerWay::Number => self.numbered && (at < 9 || is_line),
             AnswerWay::UpDown => self.cursor.is_some() && !self.in_one_row,
             AnswerWay::LeftRight => self.in_one_row,
-            AnswerWay::Label => self.labels[at].chars().count() == 1,
+            AnswerWay::Label => match self.labels[at].chars().count() {
+                1 => true,
+                chars => is_line && !self.numbered && chars <= LABEL_CHARS,
+            },
+            AnswerWay::Enter => false,
         };
         let way = |at| known.iter().copied().find(|way| applies(*way, at));
         (0..self.labels.len()).map(way).collect()

@@ -75,6 +75,9 @@ fn each_option_is_chosen_in_the_first_way_that_applies() {
     assert_eq!(ways("May I?\n Once  Always  Reject", row), [Some(LeftRight); 3]);
     let letters = "options = '\\[(y)/(no)\\]$'\nanswer = [\"label\"]";
     assert_eq!(ways("May I?\n[y/no]", letters), [Some(Label), None]);
+    let line = letters.replace("\"label\"", "\"label\", \"enter\"");
+    assert_eq!(ways("May I?\n[y/no]", &line), [Some(Label); 2], "it reads a line");
+    assert_eq!(ways(PUSH, "answer = [\"enter\"]"), [None, None], "not a way by itself");
     let many: String = (1..=11).map(|n| format!("  {n}. option {n}\n")).collect();
     let many = ways(&format!("Which?\n{}", many.replace("  3.", "❯ 3.")), both);
     assert_eq!(many[8..], [Some(Number), Some(UpDown), Some(UpDown)]);

@@ -328,7 +328,7 @@ pub struct Rule {
     #[serde(default, deserialize_with = "optional_pattern")]
     pub options: Option<Regex>,
     /// The keys that choose an option of the dialog: the first of these that applies to it. Without any, patterm
-    /// does not answer it.
+    /// does not answer it. `enter` after them: the CLI reads a line.
     #[serde(default)]
     pub answer: Vec<AnswerWay>,
     /// The program reports by OSC 9;4 that it is busy, or that it is not.

@@ -106,8 +106,10 @@ static BAR: Schema =
 
 const PATTERNS: Schema = Schema::List { of: &Schema::Pattern, least: 0 };
 
-const ANSWERS: Schema =
-    Schema::List { of: &Schema::Choice(&["number", "up-down", "left-right", "label"]), least: 0 };
+const ANSWERS: Schema = Schema::List {
+    of: &Schema::Choice(&["number", "up-down", "left-right", "label", "enter"]),
+    least: 0,
+};
 
 pub(super) const RULES: Schema = part(&ALL_RULES);
 
