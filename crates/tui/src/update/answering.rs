@@ -62,6 +62,19 @@ fn close(model: &mut Model) {
     }
 }
 
+/// The letters that are keys of the window.
+const OWN_KEYS: [char; 3] = ['j', 'k', 'q'];
+
+/// The only option whose label is this character.
+fn labelled(panel: &AnswerPanel, letter: char) -> Option<usize> {
+    let is_it = |at: &usize| {
+        let mut label = panel.dialog.options[*at].label.chars();
+        label.next() == Some(letter) && label.next().is_none()
+    };
+    let mut found = (0..panel.dialog.options.len()).filter(is_it);
+    found.next().filter(|_| found.next().is_none())
+}
+
 /// A key while a question is open.
 pub(super) fn key(model: &mut Model, mut panel: AnswerPanel, key: &Key, effects: &mut Vec<Effect>) {
     let last = panel.dialog.options.len().saturating_sub(1);
@@ -83,6 +96,15 @@ pub(super) fn key(model: &mut Model, mut panel: AnswerPanel, key: &Key, effects:
         }
         _ => number.unwrap_or(panel.chosen),
     };
+    // The window's own keys keep their meaning; such an option is chosen by its number.
+    let letter = match key.code {
+        KeyCode::Char(letter) if !key.ctrl && !key.alt && !OWN_KEYS.contains(&letter) => {
+            labelled(&panel, letter)
+        }
+        _ => None,
+    };
+    let number = letter.or(number);
+    panel.chosen = letter.unwrap_or(panel.chosen);
     let chosen = panel.chosen;
     let goes_back = matches!(key.code, KeyCode::Left | KeyCode::Char('q'));
     let sends = number.is_some() || key.code == KeyCode::Enter;

@@ -101,6 +101,29 @@ fn an_answer_names_the_dialog_that_was_shown() {
 }
 
 #[test]
+fn an_option_that_is_one_letter_is_chosen_by_it_unless_that_is_a_key_of_the_window() {
+    let mut sample = Sample::new(100, 30);
+    let mut asks = project();
+    let options =
+        ["n", "y", "q"].map(|label| DialogOption { label: label.to_owned(), answerable: true });
+    asks.processes[2].dialog = Some(DialogInfo {
+        version: "3-c".to_owned(),
+        question: "Push?".to_owned(),
+        options: options.to_vec(),
+    });
+    sample.handle(Event::Snapshot(asks));
+    sample.type_in("\x02u\x1b[C");
+    assert_eq!(sample.type_in("x"), [], "no option");
+    let effects = sample.type_in("y").to_vec();
+    let [Effect::Call { params, .. }] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(params["option"], 2);
+    sample.type_in("\x02u\x1b[C");
+    assert!(matches!(sample.model.mode, Mode::Answer(_)));
+    assert_eq!(sample.type_in("q"), [], "it closes the window");
+    assert!(!matches!(sample.model.mode, Mode::Answer(_)));
+}
+
+#[test]
 fn a_question_that_changes_while_it_is_open_closes_and_is_not_answered() {
     let mut sample = opened();
     sample.type_in("\x1b[Fk\x1b[C");
