@@ -20,6 +20,9 @@ pub(super) const BUILT_IN_FILES: &[(&str, &str)] =
 const AGENTS: &str = "agents";
 const LIKE: &str = "like";
 
+/// The name of a preset for people.
+const TITLE: &str = "title";
+
 /// A preset, or why there is none that works.
 #[derive(Debug, Clone)]
 pub struct Known {
@@ -152,7 +155,13 @@ fn in_order(mut agents: Vec<(String, Table)>) -> Vec<(String, Table)> {
 fn base(name: &str, own: &Table, known: &BTreeMap<String, (Origin, Table)>) -> Table {
     let like = own.get(LIKE).and_then(Value::as_str);
     let found = like.and_then(|like| known.get(like)).or_else(|| known.get(name));
-    found.or_else(|| known.get("generic")).map(|(_, table)| table.clone()).unwrap_or_default()
+    let found = found.or_else(|| known.get("generic"));
+    let mut base = found.map(|(_, table)| table.clone()).unwrap_or_default();
+    if like.is_some_and(|like| like != name) {
+        // Two presets with the same title could not be told apart.
+        base.insert(TITLE.into(), name.into());
+    }
+    base
 }
 
 /// Merges tables; everything else is replaced, and `false` removes a table.
@@ -223,6 +232,7 @@ mod tests {
         );
         let opus = catalogue.presets["opus"].preset.as_ref().unwrap();
         assert_eq!((opus.program.as_str(), opus.args.len()), ("claude", 2));
+        assert_eq!(opus.title, "opus", "not the title of the other one");
         let aider = catalogue.presets["aider"].preset.as_ref().unwrap();
         assert_eq!((aider.program.as_str(), aider.rules.len()), ("aider", 0));
     }

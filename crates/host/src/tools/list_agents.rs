@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
 use super::tool::{Call, Effect, Loading, Tool};
+use patterm_agents::AgentError;
 use patterm_agents::presets::{Known, Origin, find_program};
 
 pub(super) struct ListAgents;
@@ -72,7 +73,10 @@ impl Tool for ListAgents {
                     let place = find_program(&preset.program, path, root);
                     (preset.title, preset.resume.is_some(), place)
                 }
-                Err(fault) => (agent.clone(), false, Err(fault)),
+                Err(why) => {
+                    let invalid = AgentError::BadPreset { name: agent.clone(), why };
+                    (agent.clone(), false, Err(invalid.to_string()))
+                }
             };
             let found = place.is_ok();
             let (program, why) = match place {

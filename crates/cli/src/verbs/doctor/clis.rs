@@ -34,6 +34,7 @@ pub(super) fn check(list: &AgentList) -> Vec<Finding> {
              `patterm agents` says why each was not found",
         )],
     };
+    findings.extend(invalid(&list.agents));
     if let Some(fault) = &list.fault {
         findings.push(broken(
             "settings",
@@ -42,6 +43,16 @@ pub(super) fn check(list: &AgentList) -> Vec<Finding> {
         ));
     }
     findings
+}
+
+/// The presets that are invalid: nothing else says why they cannot be started.
+fn invalid(agents: &[AgentInfo]) -> impl Iterator<Item = Finding> {
+    let whys = agents.iter().filter(|agent| !agent.found).filter_map(|agent| agent.why.as_ref());
+    // The words of `AgentError::BadPreset`.
+    let whys = whys.filter(|why| why.starts_with("the preset ") && why.contains(" is invalid: "));
+    whys.map(|why| {
+        broken("settings", one_line(why), "fix this preset in config.toml or patterm.toml")
+    })
 }
 
 /// The CLIs that were found; those whose version may be a problem have a finding of their own.
@@ -151,6 +162,22 @@ mod tests {
         for printed in [None, Some(""), Some("Error: cannot find module")] {
             assert!(check(printed).unwrap_err().text.contains("prints no version"), "{printed:?}");
         }
+    }
+
+    #[test]
+    fn an_invalid_preset_is_reported_with_its_reason() {
+        let agent = |why: &str| AgentInfo {
+            agent: "fake".into(),
+            title: String::new(),
+            found: false,
+            program: None,
+            why: Some(why.into()),
+        };
+        let why = "the preset fake is invalid: unknown variant `enter`";
+        let list = [agent(why), agent("Fake is not installed: fake was not found on PATH")];
+        let found: Vec<_> = invalid(&list).collect();
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].health, found[0].text.as_str()), (Health::Broken, why));
     }
 
     #[test]
