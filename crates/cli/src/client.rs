@@ -13,8 +13,10 @@ use serde_json::Value;
 use crate::errors::{ServerError, UnknownMethod};
 use crate::hung::Watch;
 
-/// The error if a server dies during a call.
+/// The errors if a server dies during a call that only reads, and during one that may have an effect.
 const LOST: &str = "the server ended before it answered";
+const LOST_WITH_EFFECT: &str = "the server ended before it answered; what you asked for may have been done all the same: look with `patterm ps` \
+     before you repeat it";
 
 pub(crate) struct Client {
     stream: BufReader<UnixStream>,
@@ -121,7 +123,8 @@ impl Client {
                 watch.check(self.stream.get_ref(), error)?;
             }
             if answer.is_empty() {
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, LOST).into());
+                let lost = if self.only_reads { LOST } else { LOST_WITH_EFFECT };
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, lost).into());
             }
             // An error without an id means that the greeting was refused.
             let (Ok(Incoming::One(Message::Response { id: Some(_), outcome }))
@@ -136,5 +139,29 @@ impl Client {
                 Err(error) => Err(serde_json::from_str(error.get())?),
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use patterm_wire::environment::{CallerEnvironment, PassEnvironment};
+
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_lost_server_says_whether_something_may_have_been_done() {
+        let error = |only_reads: bool| {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let server = std::thread::spawn(move || {
+                let mut request = String::new();
+                BufReader::new(&mut theirs).read_line(&mut request).unwrap();
+            });
+            let mut client = Client { only_reads, ..Client::over(ours) };
+            let error = client.call::<PassEnvironment>(&CallerEnvironment::default());
+            server.join().unwrap();
+            error.unwrap_err().to_string()
+        };
+        assert_eq!(error(true), LOST);
+        assert!(error(false).contains("`patterm ps`"));
     }
 }

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use patterm_panes::environment::{self, Environment};
-use patterm_wire::ErrorObject;
+use patterm_project::declared::GivenEnvironment;
 use patterm_wire::environment::CallerEnvironment;
 
 /// What a connection passed.
@@ -19,12 +19,17 @@ pub struct PassedEnvironment {
 }
 
 impl PassedEnvironment {
+    /// The variables, for declared processes.
+    pub(crate) fn given(&self, is_persons: bool) -> GivenEnvironment<'_> {
+        GivenEnvironment { variables: &self.variables, is_persons }
+    }
+
     /// Checks what a caller sent. An error names the invalid variable but never contains a value.
-    pub(crate) fn read(passed: CallerEnvironment) -> Result<Self, ErrorObject> {
+    pub(crate) fn read(passed: CallerEnvironment) -> Result<Self, String> {
         let (working_dir, restarts) = (passed.working_dir.clone(), passed.restarts);
         if let Some(folder) = working_dir.as_ref().filter(|folder| !folder.is_absolute()) {
             let message = format!("`working_dir` takes an absolute path, not {}", folder.display());
-            return Err(ErrorObject::invalid_params(message));
+            return Err(message);
         }
         let mut variables = Environment::default();
         for (name, value) in passed.into_variables() {
@@ -35,11 +40,13 @@ impl PassedEnvironment {
                     "the variable {name:?} cannot be passed: a name needs at least one character and \
                      no `=`, and neither name nor value may contain a NUL byte"
                 );
-                return Err(ErrorObject::invalid_params(message));
+                return Err(message);
             }
             variables.insert(name, value);
         }
         let variables = environment::of_a_caller(variables);
+        // Now and not at the first start: the connection keeps them for as long as it is open.
+        variables.check().map_err(|too_large| too_large.message)?;
         Ok(Self { variables, working_dir, restarts })
     }
 }
@@ -57,11 +64,27 @@ mod tests {
         };
         for (name, value) in [(&b""[..], &b"secret"[..]), (b"A=B", b"secret"), (b"N", b"secret\0")]
         {
-            let error = read(name, value).unwrap_err().message;
+            let error = read(name, value).unwrap_err();
             assert!(error.contains("cannot be passed") && !error.contains("secret"), "{error}");
         }
         let passed = read(b"N\xff", b"\xfe").unwrap();
         assert_eq!(passed.variables.iter().count(), 3, "TERM and COLORTERM are always set");
+    }
+
+    #[test]
+    fn an_environment_that_no_program_could_get_is_refused_when_it_is_passed() {
+        let read = |bytes: usize, times: usize| {
+            let mut sent = CallerEnvironment::default();
+            let named = |n: usize| (format!("V{n:05}"), "x".repeat(bytes));
+            sent.variables.extend((0..times).map(named));
+            PassedEnvironment::read(sent)
+        };
+        assert!(read(1000, 60).is_ok());
+        let together = read(1000, 60_000).unwrap_err();
+        assert!(together.contains("a quarter of the stack limit"), "{together:?}");
+        let single = read(128 << 10, 1).unwrap_err();
+        assert!(single.starts_with("the variable `V00000` is"), "{single:?}");
+        assert!(!format!("{together:?} {single:?}").contains("xxx"), "no value is shown");
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Lifecycle {
         // Loaded once for all of them, and usually not at all.
         let agents = offered.iter().any(|process| process.agent.is_some());
         let catalogue = agents.then(|| self.agents.presets.catalogue());
-        let offer = |process| self.offer(process, catalogue.as_ref());
+        let offer = |process| self.offer(process, catalogue.as_deref());
         offered.iter().filter_map(offer).collect()
     }
 

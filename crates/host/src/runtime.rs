@@ -194,8 +194,19 @@ pub fn connect_within(socket: &Path, patience: Duration) -> io::Result<Option<Un
         }
         Err(e) => return Err(e),
     };
-    let peer = rustix::net::sockopt::socket_peercred(&stream)?;
+    let peer = rustix::net::sockopt::socket_peercred(&stream).map_err(|e| peer_error(e.into()))?;
     Ok((peer.uid.as_raw() == own_uid()).then_some(stream))
+}
+
+/// Why the server's process is unknown. In another pid namespace the kernel reports none, which is no error code.
+fn peer_error(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        None | Some(0) => io::Error::other(
+            "the server runs in another pid namespace (a container, or `unshare --pid`), so its process cannot \
+             be identified; run this command where the server runs",
+        ),
+        Some(_) => error,
+    }
 }
 
 /// Whether a path leads to a socket of ours, and not through another user's link.
@@ -248,6 +259,14 @@ mod tests {
         assert_eq!(late.kind(), io::ErrorKind::WouldBlock);
         drop(listener.accept().unwrap());
         assert!(connect(&path).unwrap().is_some(), "there is room for one more");
+    }
+
+    #[test]
+    fn a_server_in_another_pid_namespace_is_named_as_the_cause() {
+        let error = peer_error(io::Error::from_raw_os_error(0)).to_string();
+        assert!(error.contains("another pid namespace") && !error.contains("Success"), "{error}");
+        let other = peer_error(rustix::io::Errno::BADF.into());
+        assert_eq!(other.raw_os_error(), Some(rustix::io::Errno::BADF.raw_os_error()));
     }
 
     #[test]

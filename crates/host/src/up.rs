@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use patterm_panes::environment::Environment;
 use patterm_panes::process::{Process, Status};
-use patterm_project::declared::{DeclaredError, FileStatus, StartProgress};
+use patterm_project::declared::{DeclaredError, FileStatus, GivenEnvironment, StartProgress};
 use patterm_project::project_file::{ProjectFile, UnknownName};
 use patterm_wire::declared::{DeclaredOutcome, OutcomeKind, Readiness, ReadinessState};
 use patterm_wire::follow::ProcessStatus;
@@ -35,7 +34,7 @@ impl Lifecycle {
     pub(crate) async fn up(
         &self,
         names: &[String],
-        environment: Option<&Environment>,
+        environment: Option<GivenEnvironment<'_>>,
     ) -> Result<Vec<DeclaredOutcome>, UpError> {
         self.declared.read_project_file();
         let file = self.declared.effect().unwrap_or_default();
@@ -122,7 +121,11 @@ impl Lifecycle {
         Ok(file.select(names)?)
     }
 
-    async fn up_one(&self, name: &str, environment: Option<&Environment>) -> DeclaredOutcome {
+    async fn up_one(
+        &self,
+        name: &str,
+        environment: Option<GivenEnvironment<'_>>,
+    ) -> DeclaredOutcome {
         let before = self.declared.declared_entry(name);
         let waits = |process: &Process| self.declared.starts_after(process).is_some();
         if let Some(process) = before.filter(|process| process.status.is_alive() || waits(process))

@@ -3,6 +3,7 @@
 
 use rustix::process::{Resource, getrlimit};
 
+use crate::environment::Environment;
 use crate::spawn::{Program, SpawnError, SpawnFault};
 
 /// The longest single argument or variable, including its terminating zero: the kernel's
@@ -15,46 +16,57 @@ const MIN_TOTAL: u64 = 128 << 10;
 /// And never more than this, however large the stack limit: three quarters of the default stack.
 const MAX_TOTAL: u64 = 6 << 20;
 
+impl Environment {
+    /// Checks that the kernel can start a program with this environment and no arguments.
+    pub fn check(&self) -> Result<(), SpawnError> {
+        check(&[], self)
+    }
+}
+
 impl Program {
     /// Checks that the kernel can start a program with these arguments and this environment. An
     /// error names what is too large.
     pub fn check(&self) -> Result<(), SpawnError> {
-        let longest = STRING_PAGES * rustix::param::page_size();
-        let too_long = |what: &dyn std::fmt::Display, bytes: usize| {
-            let most = longest - 1;
-            let message = format!(
-                "{what} is {bytes} bytes long, but the system accepts at most {most}; put it in a file"
-            );
-            Err(SpawnError::new(SpawnFault::Request, message))
-        };
-        let mut total = 0;
-        // Each string has a terminating zero and a pointer.
-        let mut add = |bytes: usize| total += bytes + 1 + size_of::<usize>();
-        for (n, argument) in self.argv.iter().enumerate() {
-            if argument.len() >= longest {
-                return too_long(&format_args!("argument {n} of the program"), argument.len());
-            }
-            add(argument.len());
-        }
-        for (name, value) in self.env.iter() {
-            let bytes = name.len() + 1 + value.len();
-            if bytes >= longest {
-                // The name itself may be too long.
-                let start: String = name.to_string_lossy().chars().take(64).collect();
-                return too_long(&format_args!("the variable `{start}`"), bytes);
-            }
-            add(bytes);
-        }
-        let most = total_limit();
-        if total as u64 > most {
-            let message = format!(
-                "the program's arguments and environment take {total} bytes together, but the system \
-                 accepts at most {most} (a quarter of the stack limit); pass less, or put it in a file"
-            );
-            return Err(SpawnError::new(SpawnFault::Request, message));
-        }
-        Ok(())
+        check(&self.argv, &self.env)
     }
+}
+
+fn check(argv: &[String], env: &Environment) -> Result<(), SpawnError> {
+    let longest = STRING_PAGES * rustix::param::page_size();
+    let too_long = |what: &dyn std::fmt::Display, bytes: usize| {
+        let most = longest - 1;
+        let message = format!(
+            "{what} is {bytes} bytes long, but the system accepts at most {most}; put it in a file"
+        );
+        Err(SpawnError::new(SpawnFault::Request, message))
+    };
+    let mut total = 0;
+    // Each string has a terminating zero and a pointer.
+    let mut add = |bytes: usize| total += bytes + 1 + size_of::<usize>();
+    for (n, argument) in argv.iter().enumerate() {
+        if argument.len() >= longest {
+            return too_long(&format_args!("argument {n} of the program"), argument.len());
+        }
+        add(argument.len());
+    }
+    for (name, value) in env.iter() {
+        let bytes = name.len() + 1 + value.len();
+        if bytes >= longest {
+            // The name itself may be too long.
+            let start: String = name.to_string_lossy().chars().take(64).collect();
+            return too_long(&format_args!("the variable `{start}`"), bytes);
+        }
+        add(bytes);
+    }
+    let most = total_limit();
+    if total as u64 > most {
+        let message = format!(
+            "the program's arguments and environment take {total} bytes together, but the system \
+                 accepts at most {most} (a quarter of the stack limit); pass less, or put it in a file"
+        );
+        return Err(SpawnError::new(SpawnFault::Request, message));
+    }
+    Ok(())
 }
 
 /// The total that execve accepts: a quarter of the stack limit, within bounds.

@@ -52,6 +52,20 @@ pub enum SideCommandError {
     },
 }
 
+impl SideCommandError {
+    /// The error without the line of output, which may contain secrets: what the log gets.
+    #[must_use]
+    pub fn without_output(&self) -> String {
+        match self {
+            Self::Failed { exit, .. } => ended(*exit),
+            Self::TimedOut { patience, .. } => {
+                format!("did not end within {} s", patience.as_secs_f64())
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
 fn ended(exit: Option<Exit>) -> String {
     match exit {
         Some(Exit::Code(code)) => format!("exited with code {code}"),
@@ -265,6 +279,16 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_error_for_the_log_contains_no_output() {
+        let line = "password is s3cret".to_owned();
+        let failed = SideCommandError::Failed { exit: Some(Exit::Code(3)), line: line.clone() };
+        assert!(failed.to_string().contains("s3cret"));
+        assert_eq!(failed.without_output(), "exited with code 3");
+        let late = SideCommandError::TimedOut { patience: Duration::from_secs(2), line };
+        assert_eq!(late.without_output(), "did not end within 2 s");
+    }
 
     #[tokio::test]
     async fn only_the_last_line_of_a_long_output_is_reported() {

@@ -30,6 +30,13 @@ impl Project {
         let declared = folder.ancestors().find(|folder| folder.join(PROJECT_FILE).exists());
         let root = declared.or_else(|| folder.ancestors().find(|folder| has_repository(folder)));
         let root = root.unwrap_or(&folder);
+        // Registry, state and answers are JSON.
+        if root.to_str().is_none() {
+            let message = format!(
+                "the path {root:?} is not UTF-8; patterm needs folders with UTF-8 names, so rename it"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
         Ok(Self { root: root.to_owned(), key: key_of(root) })
     }
 
@@ -75,6 +82,16 @@ pub fn key_of(root: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_whose_path_is_not_utf_8_is_refused_with_the_reason() {
+        use std::os::unix::ffi::OsStrExt;
+        let top = tempfile::tempdir().unwrap();
+        let odd = top.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfe"));
+        std::fs::create_dir(&odd).unwrap();
+        let error = Project::of(&odd).unwrap_err().to_string();
+        assert!(error.contains("is not UTF-8") && error.contains("rename"), "{error}");
+    }
 
     #[test]
     fn the_nearest_marker_decides_and_the_project_file_wins() {

@@ -140,7 +140,7 @@ fn the_size_limit_is_that_of_execve_and_the_error_contains_no_value() {
             .map(|n| (format!("V{n:04}"), Value::from("v".repeat(bytes - "V0000=".len()))))
             .collect();
         variables.insert("PATH".into(), "/usr/bin:/bin".into());
-        tools.ok("patterm/environment", json!({"variables": variables}));
+        tools.call("patterm/environment", json!({"variables": variables}))?;
         tools.call("spawn_process", json!({"argv": ["sh", "-c", "echo ${#V0000}; sleep 600"]}))
     };
     // One less than 32 pages: the terminating zero counts.

@@ -53,16 +53,15 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// The presets that come with patterm, changed as the user's settings say. Read again each time
-    /// an agent is started: settings that change count from then on.
+    /// The presets that come with patterm, changed as the user's settings say.
     #[cfg(test)]
     pub fn read(settings: Option<&Path>) -> Self {
-        Self::with_project(settings, Path::new(""), &BTreeMap::new())
+        Self::of(&SettingsText::read(settings), Path::new(""), &BTreeMap::new())
     }
 
     /// The same, changed further as the project file says.
-    pub(crate) fn with_project(
-        settings: Option<&Path>,
+    pub(crate) fn of(
+        settings: &SettingsText,
         project_file: &Path,
         agents: &BTreeMap<String, Table>,
     ) -> Self {
@@ -74,8 +73,8 @@ impl Catalogue {
                 Err(error) => catalogue.fault = Some(format!("the preset {name}: {error}")),
             }
         }
-        if let Some(path) = settings {
-            match agents_in(path) {
+        if let Some((path, text)) = &settings.0 {
+            match agents_in(path, text) {
                 Ok(agents) => {
                     for (name, own) in in_order(agents) {
                         let origin = Origin::Settings(path.to_owned());
@@ -113,13 +112,26 @@ impl Catalogue {
     }
 }
 
-/// The presets in a settings file; none if there is no file.
-fn agents_in(path: &Path) -> Result<Vec<(String, Table)>, String> {
-    let text = match private::read_settings(path) {
-        Ok(text) => text,
-        Err(refusal) if refusal.is_absence() => return Ok(Vec::new()),
-        Err(e) => return Err(format!("{}: {e}", path.display())),
-    };
+/// The user's settings file: its path and text, or why it cannot be used.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct SettingsText(Option<(PathBuf, Result<String, String>)>);
+
+impl SettingsText {
+    /// Reads it; a file that does not exist counts as empty.
+    pub(crate) fn read(path: Option<&Path>) -> Self {
+        Self(path.map(|path| {
+            let text = match private::read_settings(path) {
+                Err(refusal) if refusal.is_absence() => Ok(String::new()),
+                read => read.map_err(|e| format!("{}: {e}", path.display())),
+            };
+            (path.to_owned(), text)
+        }))
+    }
+}
+
+/// The presets in the text of a settings file.
+fn agents_in(path: &Path, text: &Result<String, String>) -> Result<Vec<(String, Table)>, String> {
+    let text = text.as_ref().map_err(Clone::clone)?;
     let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let mut settings: Table = text.parse().map_err(|e| wrong(&e))?;
     match settings.remove(AGENTS) {

@@ -18,7 +18,7 @@ use super::dispatch::Dispatch;
 use super::upgrade::Upgrade as UpgradeRequest;
 
 use crate::caller::Caller;
-use crate::caller_origin::{CallerOrigin, OriginLookup, Origins, Peer};
+use crate::caller_origin::{CallerOrigin, OriginLookup};
 use crate::greeting::{self, FirstLine, GREETING_REFUSED};
 use crate::host::Host;
 use crate::tools::{ErrorKind, Registry, ToolError};
@@ -82,11 +82,13 @@ struct Outbox {
 }
 
 impl Connection {
-    pub(super) async fn serve(stream: UnixStream, host: Arc<Host>, tools: Arc<Registry>) {
+    pub(super) async fn serve(
+        stream: UnixStream,
+        lookup: OriginLookup,
+        host: Arc<Host>,
+        tools: Arc<Registry>,
+    ) {
         let (notices, mut incoming) = mpsc::channel(NOTICES);
-        // At once: a process may connect and exit right away, so identify it first.
-        let lookup =
-            Origins::new(host.panes.clone(), &host.project).begin_lookup(Peer::of(&stream));
         let mut connection = Self {
             decoder: Decoder::new(host.limits.message_bytes),
             waiting: false,

@@ -410,8 +410,10 @@ impl Dispatch {
             OpenHttp::NAME => self.serve::<OpenHttp, _>(params, open_http),
             Restore::NAME => self.serve::<Restore, _>(params, restore),
             Up::NAME => {
-                let passed = self.passed();
-                self.serve::<Up, _>(params, move |host, request| up(host, request, passed))
+                let (passed, is_person) = (self.passed(), self.is_person());
+                self.serve::<Up, _>(params, move |host, request| {
+                    up(host, request, passed, is_person)
+                })
             }
             Down::NAME => self.serve::<Down, _>(params, down),
             WaitUntilReady::NAME => self.serve::<WaitUntilReady, _>(params, wait_until_ready),
@@ -478,7 +480,8 @@ impl Dispatch {
             ErrorObject::invalid_params(message)
         })?;
         let attaches = sent.attaches;
-        let passed = PassedEnvironment::read(sent)?;
+        let passed = PassedEnvironment::read(sent)
+            .map_err(|why| ToolError::new(ErrorKind::InvalidArgument, why).into_rpc())?;
         if attaches && self.is_person() {
             self.host.panes.environments.note_attached(&passed.variables);
         }
@@ -638,9 +641,10 @@ async fn up(
     host: Arc<Host>,
     request: DeclaredNames,
     passed: Option<Arc<PassedEnvironment>>,
+    is_person: bool,
 ) -> Result<DeclaredResult, ErrorObject> {
     let work = async move {
-        let environment = passed.as_ref().map(|passed| &passed.variables);
+        let environment = passed.as_ref().map(|passed| passed.given(is_person));
         host.lifecycle.up(&request.names, environment).await
     };
     declared_result(tokio::spawn(work).await.map_err(broken)?)

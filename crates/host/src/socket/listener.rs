@@ -13,6 +13,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::connection::{Connection, turn_away};
+use super::shares::{Holder, Seat, Shares};
+use crate::caller_origin::{OriginLookup, Origins, Peer};
 use crate::greeting::GREETING_REFUSED;
 use crate::host::Host;
 use crate::runtime::{RuntimeDir, RuntimeError};
@@ -64,6 +66,7 @@ impl Listener {
         socket.set_nonblocking(true)?;
         let listener = UnixListener::from_std(socket)?;
         let mut connections = JoinSet::new();
+        let shares = Shares::new(host.limits.connections);
         loop {
             host.clients.send_if_modified(|count| {
                 let before = std::mem::replace(count, connections.len());
@@ -73,7 +76,7 @@ impl Listener {
                 () = host.shutdown.cancelled() => break,
                 Some(_ended) = connections.join_next() => {}
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => admit(stream, &host, &tools, &mut connections),
+                    Ok((stream, _)) => admit(stream, &host, &tools, &shares, &mut connections),
                     Err(error) => {
                         tracing::error!(%error, "cannot accept a connection");
                         // Without free descriptors this repeats; our
@@ -107,37 +110,51 @@ impl Drop for Listener {
 /// The pause after a failed accept: long enough not to spin, too short to be noticed.
 const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// Admits a client of our own user, up to the limit.
+/// Admits a client of our own user, up to the limits.
 fn admit(
     stream: UnixStream,
     host: &Arc<Host>,
     tools: &Arc<Registry>,
+    shares: &Shares,
     connections: &mut JoinSet<()>,
 ) {
     while connections.try_join_next().is_some() {}
     let ours = rustix::process::getuid().as_raw();
-    let refusal = match stream.peer_cred() {
-        Ok(peer) if peer.uid() == ours => {
-            let most = host.limits.connections;
-            (connections.len() >= most).then(|| {
-                let message = format!("there are already {most} connections; close one first");
-                ToolError::new(ErrorKind::Limit, message).into_rpc()
-            })
-        }
+    let admitted = match stream.peer_cred() {
+        Ok(peer) if peer.uid() == ours => seat(&stream, host, shares)
+            .map_err(|why| ToolError::new(ErrorKind::Limit, why).into_rpc()),
         Ok(peer) => {
             tracing::warn!(uid = peer.uid(), "another user's connection was refused");
-            Some(ErrorObject::new(GREETING_REFUSED, "this server belongs to another user"))
+            Err(ErrorObject::new(GREETING_REFUSED, "this server belongs to another user"))
         }
         Err(error) => {
             tracing::warn!(%error, "a connection without credentials was refused");
             return;
         }
     };
-    match refusal {
+    match admitted {
         // Neither counted nor waited for: it ends once its line is written.
-        Some(error) => drop(tokio::spawn(turn_away(stream, error))),
-        None => drop(connections.spawn(Connection::serve(stream, host.clone(), tools.clone()))),
+        Err(error) => drop(tokio::spawn(turn_away(stream, error))),
+        Ok((lookup, seat)) => {
+            let served = Connection::serve(stream, lookup, host.clone(), tools.clone());
+            connections.spawn(async move {
+                let _seat = seat;
+                served.await;
+            });
+        }
     }
+}
+
+/// Begins to locate a client and counts its connection. At once: a process may connect and exit right away.
+fn seat(
+    stream: &UnixStream,
+    host: &Arc<Host>,
+    shares: &Shares,
+) -> Result<(OriginLookup, Seat), String> {
+    let origins = Origins::new(host.panes.clone(), &host.project);
+    let lookup = origins.begin_lookup(Peer::of(stream));
+    let seat = shares.admit(Holder::of(&lookup))?;
+    Ok((lookup, seat))
 }
 
 /// Whether the path of a socket is already in use.

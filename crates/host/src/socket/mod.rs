@@ -7,6 +7,7 @@ mod fair_read;
 mod follow;
 mod listener;
 mod logs;
+mod shares;
 mod upgrade;
 mod view;
 
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 use tokio::net::UnixStream;
 
+use crate::caller_origin::{Origins, Peer};
 use crate::host::Host;
 use crate::tools::Registry;
 
@@ -29,6 +31,9 @@ pub(crate) async fn serve_one(
     tools: Arc<Registry>,
 ) -> io::Result<()> {
     stream.set_nonblocking(true)?;
-    connection::Connection::serve(UnixStream::from_std(stream)?, host, tools).await;
+    let stream = UnixStream::from_std(stream)?;
+    let origins = Origins::new(host.panes.clone(), &host.project);
+    let lookup = origins.begin_lookup(Peer::of(&stream));
+    connection::Connection::serve(stream, lookup, host, tools).await;
     Ok(())
 }

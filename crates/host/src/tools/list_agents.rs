@@ -62,19 +62,19 @@ impl Tool for ListAgents {
         let catalogue = call.host.agents.presets.catalogue();
         let around = call.environment();
         let path = around.get("PATH").unwrap_or_default();
-        let describe = |(agent, known): (String, Known)| {
+        let describe = |(agent, known): (&String, &Known)| {
             let origin = match &known.origin {
                 Origin::BuiltIn => "built in".to_owned(),
                 Origin::Settings(path) | Origin::Project(path) => path.display().to_string(),
             };
             let root = call.host.project.root();
-            let (title, resumes, place) = match known.preset {
+            let (title, resumes, place) = match &known.preset {
                 Ok(preset) => {
                     let place = find_program(&preset.program, path, root);
-                    (preset.title, preset.resume.is_some(), place)
+                    (preset.title.clone(), preset.resume.is_some(), place)
                 }
                 Err(why) => {
-                    let invalid = AgentError::BadPreset { name: agent.clone(), why };
+                    let invalid = AgentError::BadPreset { name: agent.clone(), why: why.clone() };
                     (agent.clone(), false, Err(invalid.to_string()))
                 }
             };
@@ -83,9 +83,9 @@ impl Tool for ListAgents {
                 Ok(program) => (Some(program), None),
                 Err(why) => (None, Some(why)),
             };
-            AgentAnswer { agent, title, found, program, why, origin, resumes }
+            AgentAnswer { agent: agent.clone(), title, found, program, why, origin, resumes }
         };
-        let agents = catalogue.presets.into_iter().map(describe).collect();
-        Ok(Answer { agents, fault: catalogue.fault })
+        let agents = catalogue.presets.iter().map(describe).collect();
+        Ok(Answer { agents, fault: catalogue.fault.clone() })
     }
 }

@@ -12,7 +12,9 @@ use crate::host::Host;
 use patterm_agents::activity::Activity;
 use patterm_panes::Panes;
 use patterm_panes::data_plane::ProcessRun;
-use patterm_panes::process::{Attention, Exit, Kind, Process, ProcessId, RunNumber, Status};
+use patterm_panes::process::{
+    Attention, Exit, Kind, Process, ProcessId, RunNumber, Status, has_hidden_character,
+};
 use patterm_panes::tree;
 use patterm_project::declared::Health;
 use std::sync::Arc;
@@ -324,14 +326,14 @@ const NAME_CHARS: usize = 100;
 /// Checks a label.
 pub(super) fn label(given: &str) -> Result<&str, ToolError> {
     let name = given.trim();
-    let fits = !name.is_empty()
-        && name.chars().count() <= NAME_CHARS
-        && !name.chars().any(char::is_control);
+    let fits =
+        !name.is_empty() && name.chars().count() <= NAME_CHARS && !has_hidden_character(name);
     if ProcessId::is_like(name) {
-        let why = "must not look like a process's id, such as p1; use another name";
+        let why = "must not look like a process's id, such as p1 or 1; use another name";
         return Err(ToolError::invalid("name", why));
     }
-    let why = format_args!("takes 1 to {NAME_CHARS} characters, without control characters");
+    let why =
+        format_args!("takes 1 to {NAME_CHARS} characters, without control or invisible characters");
     fits.then_some(name).ok_or_else(|| ToolError::invalid("name", why))
 }
 

@@ -59,8 +59,8 @@ impl Tool for RestartProcess {
         let environment = environment.map(|passed| passed.variables.clone());
         if environment.is_some() && !may_set_environment(&call, &process) {
             let message = format!(
-                "{} ({}) belongs to a person, so only a person may change its environment; restart it without \
-                 changing the environment",
+                "{} ({}) is declared or was started by a person, so only a person may change its environment; \
+                 restart it without changing the environment",
                 process.id, process.name
             );
             return Err(ToolError::new(ErrorKind::NotOwner, message));
@@ -101,7 +101,7 @@ impl Tool for RestartProcess {
 }
 
 /// Whether the caller may change the environment of a process. A program in a person's pane counts as a
-/// person, so nobody else may choose what runs there.
+/// person, so nobody else may choose what runs there; nor in a declared process, which everyone uses.
 fn may_set_environment(call: &Call, process: &Process) -> bool {
-    call.caller.is_human_origin() || is_of_agents(process)
+    call.caller.is_human_origin() || (is_of_agents(process) && process.declared.is_none())
 }

@@ -124,9 +124,10 @@ async fn start_declared(args: Args, call: Call) -> Result<Started, ToolError> {
         check_name(&call, name, before.as_deref(), None)?;
     }
     let host = call.host.clone();
-    let environment = call.passed.as_ref().map(|passed| passed.variables.clone());
-    let work = call.detached(|host| async move {
-        let started = host.declared.start_declared(&preset, environment.as_ref()).await?;
+    let (passed, is_person) = (call.passed.clone(), call.caller.is_human_origin());
+    let work = call.detached(move |host| async move {
+        let environment = passed.as_ref().map(|passed| passed.given(is_person));
+        let started = host.declared.start_declared(&preset, environment).await?;
         let renamed = match name {
             Some(name) => host.panes.processes.rename(&started.id, &name)?,
             None => None,

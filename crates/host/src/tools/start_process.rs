@@ -33,11 +33,11 @@ impl Tool for StartProcess {
         let process = own(&call, &args.process_id)?;
         // A declared process is started as `spawn_process` starts it; others keep the environment they had.
         let passed = call.passed.as_ref().filter(|_| process.declared.is_some());
-        let environment = passed.map(|passed| passed.variables.clone());
-        let work = call.detached(|host| async move {
+        let (passed, is_person) = (passed.cloned(), call.caller.is_human_origin());
+        let work = call.detached(move |host| async move {
             host.agents.can_resume(&process)?;
-            let process = match environment {
-                Some(environment) => host.declared.set_environment(&process, &environment)?,
+            let process = match passed {
+                Some(passed) => host.declared.set_environment(&process, passed.given(is_person))?,
                 None => process,
             };
             let environment_changed = host.panes.environments.why_changed(&process);

@@ -1,9 +1,11 @@
 //! The process table: entries with ids that are never reused, their tree and their status.
 
+mod name;
 mod record;
 mod run_number;
 mod table;
 
+pub use name::has_hidden_character;
 pub use record::{
     AgentEntry, Attention, Cause, DeclaredEntry, Exit, Interruption, Kind, Process, ProcessId,
     Recipe, Status,

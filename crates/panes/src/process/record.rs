@@ -28,11 +28,10 @@ impl ProcessId {
         Self(text.to_owned())
     }
 
-    /// Whether a text has the form of an id. A process with such a name could not be distinguished from the
-    /// one with that id.
+    /// Whether a text has the form of an id or looks like one. A process with such a name could not be
+    /// distinguished from the one with that id.
     pub fn is_like(text: &str) -> bool {
-        let digits = text.strip_prefix(['p', 'P']).unwrap_or_default();
-        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        super::name::is_like_id(text)
     }
 
     /// Its text.

@@ -96,7 +96,8 @@ fn due_action(declared: &Declared, file: &ProjectFile, name: &str, process: &Pro
             DueAction::Start { restarts: 0 }
         }
         May::Never(why) => {
-            tracing::warn!(name, why, "a declared process is not started");
+            // Without the reason, which may quote the output of a check; `ps` shows it.
+            tracing::warn!(name, "a declared process is not started");
             let managed = state.managed.of(name);
             managed.wanted = false;
             managed.problem = Some(why);

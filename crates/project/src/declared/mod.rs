@@ -31,3 +31,4 @@ pub use health::Health;
 pub use managed::{DeclaredStatus, StartProgress};
 pub use observer::Observer;
 pub use pending::Restarting;
+pub use start::GivenEnvironment;

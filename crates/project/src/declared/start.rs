@@ -11,13 +11,34 @@ use patterm_panes::process::{Process, ProcessId, Recipe, Status};
 use patterm_panes::{PaneError, StartExtra};
 use std::sync::Arc;
 
+/// An environment that a caller passed for declared processes.
+#[derive(Debug, Clone, Copy)]
+pub struct GivenEnvironment<'a> {
+    /// The variables.
+    pub variables: &'a Environment,
+    /// A person passed it, so it also replaces one that a process already has. An agent's only applies to
+    /// processes without one.
+    pub is_persons: bool,
+}
+
+impl GivenEnvironment<'_> {
+    fn applies_to(&self, process: &Process) -> bool {
+        let has_own = process.environment.is_some() || process.environment_forgotten;
+        !process.status.is_alive() && self.replaces(has_own)
+    }
+
+    fn replaces(&self, has_own: bool) -> bool {
+        self.is_persons || !has_own
+    }
+}
+
 impl Declared {
     /// Starts the declared process of this name, or says why not. An environment, if given, also applies
     /// to the dependencies that are started with it.
     pub async fn start_declared(
         &self,
         name: &str,
-        environment: Option<&Environment>,
+        environment: Option<GivenEnvironment<'_>>,
     ) -> Result<Process, DeclaredError> {
         self.read_project_file();
         let file = self.effect().unwrap_or_default();
@@ -45,7 +66,7 @@ impl Declared {
     pub fn set_environment(
         &self,
         process: &Process,
-        environment: &Environment,
+        environment: GivenEnvironment<'_>,
     ) -> Result<Process, PaneError> {
         let Some(entry) = process.declared.as_ref().filter(|_| !process.status.is_alive()) else {
             return Ok(process.clone());
@@ -53,8 +74,8 @@ impl Declared {
         let file = self.effect().unwrap_or_default();
         let needed = needed_for(&entry.name, &file).into_iter();
         for other in needed.filter_map(|name| self.declared_entry(name)) {
-            if !other.status.is_alive() {
-                self.panes.set_environment(&other.id, environment.clone())?;
+            if environment.applies_to(&other) {
+                self.panes.set_environment(&other.id, environment.variables.clone())?;
             }
         }
         Ok(self.panes.processes.get(&process.id).unwrap_or_else(|| process.clone()))
@@ -277,4 +298,18 @@ fn needed_for<'a>(name: &'a str, file: &'a ProjectFile) -> Vec<&'a str> {
         next += 1;
     }
     needed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agents_environment_replaces_none_that_a_process_already_has() {
+        let variables = Environment::from([("LD_PRELOAD", "/x.so")]);
+        let given = |is_persons| GivenEnvironment { variables: &variables, is_persons };
+        assert!(given(false).replaces(false), "the first one may be an agent's");
+        assert!(!given(false).replaces(true));
+        assert!(given(true).replaces(true) && given(true).replaces(false));
+    }
 }

@@ -110,7 +110,9 @@ impl Declared {
                 false => self.panes.ended(run, left()).await,
             };
         };
-        tracing::warn!(id = %run.id, %error, "the stop command of a process failed");
+        // Without the command's output, which may contain secrets.
+        let why = error.without_output();
+        tracing::warn!(id = %run.id, why, "the stop command of a process failed");
         let ended = self.panes.end(run, signal, left()).await;
         let problem = format!("it was stopped, but its stop command {error}");
         self.state().managed.of(&name).problem = Some(problem);

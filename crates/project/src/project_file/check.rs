@@ -146,7 +146,7 @@ impl<'t> Checked<'t> {
                     };
                     if let Some(named) = named.filter(|_| ProcessId::is_like(name)) {
                         let message = format!(
-                            "`{name}` looks like a process's id; give the {named} another name"
+                            "`{name}` looks like a process's id, such as p1 or 1; give the {named} another name"
                         );
                         self.wrong(&key.span(), message, None);
                     }
