@@ -10,8 +10,8 @@ use patterm_wire::declared::{
 };
 use serde_json::Value;
 
-use super::environment;
 use super::wait::seconds;
+use super::{environment, trust};
 use crate::client::{Client, ServerReply};
 use crate::print::{one_line, print, print_json, warn};
 use crate::start;
@@ -50,6 +50,8 @@ impl UpVerb {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let mut client = Client::connect()?;
         environment::pass_own(&mut client)?;
+        // Old content may be in effect, which is not what the file says now.
+        trust::outdated_hint().inspect(|hint| warn(hint));
         if !self.wait {
             return report::<Up>(client, self.names, self.json).map(|()| ExitCode::SUCCESS);
         }

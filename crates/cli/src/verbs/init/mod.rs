@@ -2,6 +2,7 @@
 
 mod compose;
 mod detect;
+mod flow;
 mod process_compose;
 mod python;
 mod suggestion;

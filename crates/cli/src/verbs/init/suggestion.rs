@@ -21,13 +21,18 @@ pub(super) struct Suggestion {
     pub(super) port: Option<u16>,
     /// More settings, as lines of TOML.
     pub(super) settings: Vec<String>,
+    /// It is written as a comment, because the file it was found in does not start it.
+    pub(super) is_disabled: bool,
+    /// The group that it belongs to.
+    pub(super) group: Option<String>,
 }
 
 impl Suggestion {
     pub(super) fn new(name: &str, command: &str, from: &'static str) -> Self {
         let (name, command) = (name.to_owned(), command.to_owned());
         let (why, settings) = (String::new(), Vec::new());
-        Self { name, command, from, why, directory: None, port: None, settings }
+        let (directory, port, group) = (None, None, None);
+        Self { name, command, from, why, directory, port, settings, is_disabled: false, group }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The text of a project file.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use patterm_wire::printable;
@@ -60,24 +61,17 @@ pub(super) fn project_file(suggestions: &[Suggestion], servers: &[(String, Strin
             true => quoted(&suggestion.name),
             false => suggestion.name.clone(),
         };
-        let command = quoted(&suggestion.command);
         text.push('\n');
         if !suggestion.why.is_empty() {
             // The reason names files and packages of the project, which may be called anything.
             let _ = writeln!(text, "# {}", printable::one_line(&suggestion.why));
         }
-        let _ = writeln!(text, "[processes.{name}]\ncommand = {command}");
-        if let Some(directory) = &suggestion.directory {
-            let _ = writeln!(text, "directory = {}", quoted(directory));
+        let comment = if suggestion.is_disabled { "# " } else { "" };
+        for line in table(&name, suggestion) {
+            let _ = writeln!(text, "{comment}{line}");
         }
-        if let Some(port) = suggestion.port {
-            let _ = writeln!(text, "ready = {{ port = {port} }}");
-        }
-        suggestion.settings.iter().for_each(|line| {
-            let _ = writeln!(text, "{line}");
-        });
-        text.push_str("autostart = false\n");
     }
+    text += &groups(suggestions);
     for (n, (_, table)) in servers.iter().enumerate() {
         if n == 0 {
             text.push_str(
@@ -87,6 +81,36 @@ pub(super) fn project_file(suggestions: &[Suggestion], servers: &[(String, Strin
         let _ = write!(text, "\n{table}");
     }
     text + TAIL
+}
+
+/// The table of a process, as lines.
+fn table(name: &str, suggestion: &Suggestion) -> Vec<String> {
+    let mut lines = vec![format!("[processes.{name}]")];
+    lines.push(format!("command = {}", quoted(&suggestion.command)));
+    lines.extend(suggestion.directory.as_ref().map(|path| format!("directory = {}", quoted(path))));
+    lines.extend(suggestion.port.map(|port| format!("ready = {{ port = {port} }}")));
+    lines.extend(suggestion.settings.iter().cloned());
+    lines.push("autostart = false".to_owned());
+    lines
+}
+
+/// The groups that processes belong to. A group cannot have the name of a process.
+fn groups(suggestions: &[Suggestion]) -> String {
+    let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let is_process = |name: &str| suggestions.iter().any(|suggestion| suggestion.name == name);
+    for suggestion in suggestions.iter().filter(|suggestion| !suggestion.is_disabled) {
+        if let Some(group) = suggestion.group.as_deref().filter(|group| !is_process(group)) {
+            groups.entry(group).or_default().push(quoted(&suggestion.name));
+        }
+    }
+    if groups.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n# `patterm up NAME` starts a group:\n[groups]\n".to_owned();
+    for (group, members) in groups {
+        let _ = writeln!(text, "{} = [{}]", quoted(group), members.join(", "));
+    }
+    text
 }
 
 #[cfg(test)]
