@@ -102,7 +102,20 @@ impl Lifecycle {
             StartProgress::Pending => (ReadinessState::Pending, why()),
             StartProgress::Failed => (ReadinessState::Failed, why()),
         };
-        Readiness { name: name.to_owned(), process_id, state, reason }
+        let printed_by = (state == ReadinessState::Failed)
+            .then(|| self.declared.cause(name).unwrap_or_else(|| name.to_owned()))
+            .filter(|first| self.has_printed(first));
+        Readiness { name: name.to_owned(), process_id, state, reason, printed_by }
+    }
+
+    /// Whether the last run of a declared process has printed something.
+    fn has_printed(&self, name: &str) -> bool {
+        let Some(process) = self.declared.declared_entry(name) else { return false };
+        // A program that could not be started has a log of earlier runs at most.
+        process.status != Status::Failed
+            && self.panes.run_of(&process.id).is_some_and(|run| {
+                run.number == process.runs && run.log.end() > process.run_offset.get()
+            })
     }
 
     fn select<'f>(
@@ -141,7 +154,10 @@ impl Lifecycle {
             Err(DeclaredError::AlreadyRunning { .. }) => {
                 self.outcome(name, None, OutcomeKind::Started)
             }
-            Err(error) => self.failed(name, &error),
+            Err(error) => {
+                self.declared.note_refused(name, &error);
+                self.failed(name, &error)
+            }
         }
     }
 

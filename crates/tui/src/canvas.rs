@@ -215,6 +215,25 @@ impl Canvas {
         runs.iter().fold(x, |at, run| self.put(at, y, edge, &run.text, &run.style))
     }
 
+    /// Writes styled spans without their first columns. A wide character that begins before is left out.
+    pub(crate) fn put_runs_from(&mut self, skip: u16, place: (u16, u16), edge: u16, runs: &[Span]) {
+        let (x, y) = place;
+        let mut column = 0;
+        for run in runs {
+            let mut rest = String::new();
+            let begin = column.max(skip);
+            for (cluster, width) in clusters(&run.text) {
+                match column >= skip {
+                    true => rest.push_str(cluster),
+                    // The half of it that is in view.
+                    false => rest.extend((skip..column + width as u16).map(|_| ' ')),
+                }
+                column += width as u16;
+            }
+            self.put(x + begin - skip, y, edge, &rest, &run.style);
+        }
+    }
+
     /// Writes text, truncated with an ellipsis if it does not fit.
     pub(crate) fn put_cut(&mut self, x: u16, y: u16, edge: u16, text: &str, style: &Style) -> u16 {
         if text_width(text) <= usize::from(edge.saturating_sub(x)) {

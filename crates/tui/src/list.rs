@@ -307,7 +307,7 @@ fn message(model: &Model, message: &MessageInfo) -> Item {
 /// A message with everything known about it.
 pub(crate) fn whole_message(model: &Model, message: &MessageText) -> String {
     let (from, to) = (name_of(model, &message.from), name_of(model, &message.to));
-    let ago = duration(model.now.saturating_sub(message.at));
+    let ago = length(model.now.saturating_sub(message.at));
     let rest = if message.whole { "" } else { "\n… the rest is no longer kept" };
     format!(
         "{from} → {to}, {ago} ago\n{}: {}\n\n{}{rest}",
@@ -317,7 +317,7 @@ pub(crate) fn whole_message(model: &Model, message: &MessageText) -> String {
 
 fn timer_item(model: &Model, timer: &TimerInfo) -> Item {
     let left = |due: u64| if timer.paused { due } else { due.saturating_sub(model.now) };
-    let mut when = timer.due.map(|due| duration(left(due))).unwrap_or_default();
+    let mut when = timer.due.map(|due| format!("in {}", length(left(due)))).unwrap_or_default();
     if timer.paused {
         when = format!("paused {when}");
     }
@@ -343,12 +343,12 @@ fn condition(model: &Model, timer: &TimerInfo) -> String {
 }
 
 /// The time until something happens.
-fn duration(ms: u64) -> String {
+fn length(ms: u64) -> String {
     let seconds = ms.div_ceil(1000);
     match seconds {
-        0..60 => format!("in {seconds} s"),
-        60..3600 => format!("in {} min", seconds.div_ceil(60)),
-        _ => format!("in {} h {} min", seconds / 3600, seconds % 3600 / 60),
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
     }
 }
 

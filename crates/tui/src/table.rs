@@ -69,9 +69,10 @@ pub(crate) fn age(model: &Model, process: &ProcessInfo) -> Option<u64> {
     Some(model.now.saturating_sub(since?) / 1000)
 }
 
-/// How often a process was started again.
-pub(crate) fn restarts(process: &ProcessInfo) -> u64 {
-    process.runs.saturating_sub(1)
+/// How often a process was restarted automatically in a row, as in `patterm status`: what people start again themselves
+/// says nothing about it.
+pub(crate) fn restarts(process: &ProcessInfo) -> u32 {
+    process.restarts.unwrap_or_default()
 }
 
 /// The place of the chosen process among the rows.

@@ -65,6 +65,10 @@ pub struct Readiness {
     /// Why it is not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The name of the process whose output says more about the failure: its own, or that of a dependency that failed
+    /// first. Only if that process has printed something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed_by: Option<String>,
 }
 
 /// Whether a process is ready.

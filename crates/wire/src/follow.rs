@@ -336,6 +336,9 @@ pub struct ProcessInfo {
     pub notification: Option<NotificationInfo>,
     /// How often it was started.
     pub runs: u64,
+    /// The automatic restarts in a row of a declared process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<u32>,
 }
 
 /// A notification of a program.

@@ -82,7 +82,7 @@ fn a_hostile_project_file_is_shown_completely_and_runs_nothing_before_it_is_trus
     assert!(marker(&place).exists());
 
     write(&place, " and yet more");
-    screen.until("patterm.toml has changed and is no longer trusted");
+    screen.until("patterm.toml has changed; the trusted version stays");
     screen.type_in("heard");
     screen.until_it(|shown| {
         shown.contains("heard") && shown.contains("! patterm.toml has changed (ctrl+b T)")

@@ -16,6 +16,7 @@ use patterm_wire::{ErrorObject, Framing, Id, Incoming, Message, Method, reply};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::ls;
 use crate::errors::ServerError;
 use crate::print::{one_line, print, printable_path, warn};
 use crate::start::{self, KEEPER_PATIENCE};
@@ -112,7 +113,7 @@ fn end_all(entries: &[ServerEntry], request: ShutdownRequest) -> anyhow::Result<
                 // Server and keeper are gone, and everything they ran with them.
                 Ok(None) if server.left.is_empty() => {
                     count += 1;
-                    print_ended(&server.entry);
+                    print_ended(&server.entry, None);
                 }
                 Ok(None) => keep_first(&mut failed, server.error("its keeper is gone as well")),
                 Err(error) => keep_first(&mut failed, server.error(&format!("{error:#}"))),
@@ -139,6 +140,7 @@ fn end_once(
 ) -> Vec<Died> {
     let (mut ending, mut died) = (Vec::new(), Vec::new());
     for entry in entries {
+        let programs = ls::running(entry);
         let begun = match start::connect(&entry.socket) {
             Ok(Some(stream)) => Ending::begin::<Shutdown>(entry, stream, &request),
             // The server of this entry has died.
@@ -146,17 +148,17 @@ fn end_once(
             Err(error) => Err(error),
         };
         match begun {
-            Ok(Begun::Ending(begun)) => ending.push(begun),
+            Ok(Begun::Ending(begun)) => ending.push((begun, programs)),
             Ok(Begun::Died(server)) => died.push(server),
             Err(error) => keep_first(failed, error),
         }
     }
-    for server in ending {
+    for (server, programs) in ending {
         let entry = server.entry.clone();
         match server.wait() {
             Ok(None) => {
                 *count += 1;
-                print_ended(&entry);
+                print_ended(&entry, programs);
             }
             Ok(Some(server)) => {
                 if !server.left.is_empty() {
@@ -171,8 +173,19 @@ fn end_once(
     died
 }
 
-fn print_ended(entry: &ServerEntry) {
-    print(&format!("ended the server of {} (pid {})", printable_path(&entry.project), entry.pid));
+fn print_ended(entry: &ServerEntry, programs: Option<usize>) {
+    let project = printable_path(&entry.project);
+    let programs = ended_programs(programs.unwrap_or_default());
+    print(&format!("ended the server of {project} (pid {}){programs}", entry.pid));
+}
+
+/// The programs that ended with a server, and how to get them back.
+fn ended_programs(programs: usize) -> String {
+    match programs {
+        0 => String::new(),
+        1 => " and 1 program, which `patterm restore` offers again".to_owned(),
+        many => format!(" and {many} programs, which `patterm restore` offers again"),
+    }
 }
 
 /// Keeps the first error and prints the others.
@@ -390,5 +403,7 @@ mod tests {
         assert!(line.contains("and 2 more to end; after 5s they are killed"), "{line}");
         let killed = waits_for(&["p1 (sh)".into()], 0);
         assert_eq!(killed, "killed p1 (sh); waiting until they are gone");
+        assert_eq!(ended_programs(0), "");
+        assert_eq!(ended_programs(2), " and 2 programs, which `patterm restore` offers again");
     }
 }

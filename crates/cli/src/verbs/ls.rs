@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use patterm_host::registry;
 use patterm_host::runtime::RuntimeDir;
+use patterm_wire::follow::ProcessStatus;
 use patterm_wire::method::Empty;
 use patterm_wire::requests::ServerEntry;
 use patterm_wire::tools::{ListProcesses, ProcessSummary};
@@ -65,7 +66,7 @@ fn describe(entry: ServerEntry) -> ListedServer {
     let processes = processes(&entry);
     let alive = |all: &Vec<ProcessSummary>| all.iter().filter(|p| p.is_alive()).count();
     ListedServer {
-        panes: processes.as_ref().map(Vec::len),
+        panes: processes.as_ref().map(|all| all.iter().filter(|p| has_pane(p)).count()),
         running: processes.as_ref().map(alive),
         attention: processes.iter().flatten().filter_map(attention).collect(),
         entry,
@@ -78,6 +79,17 @@ fn processes(entry: &ServerEntry) -> Option<Vec<ProcessSummary>> {
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     let reply = Client::over(stream).call::<ListProcesses>(&Empty {}).ok()?;
     Some(reply.result.processes)
+}
+
+/// Whether a process has a pane: one that the project file declares has none before its first start.
+fn has_pane(process: &ProcessSummary) -> bool {
+    let never_ran = process.status == ProcessStatus::Stopped && process.exit.is_none();
+    !(process.declared && never_ran)
+}
+
+/// How many programs of a server are running, if it answers.
+pub(super) fn running(entry: &ServerEntry) -> Option<usize> {
+    Some(processes(entry)?.iter().filter(|process| process.is_alive()).count())
 }
 
 /// Why a process needs a person, if it does.
@@ -169,6 +181,21 @@ mod tests {
              running, and the next verb starts a new one\n"
         );
         assert_eq!([59, 60, 3_661].map(duration), ["59s", "1m", "1h01m"]);
+    }
+
+    #[test]
+    fn a_declared_process_has_a_pane_once_it_was_started() {
+        let process = |status, declared, exit| ProcessSummary {
+            status,
+            declared,
+            exit,
+            ..ProcessSummary::default()
+        };
+        let exit = Some(patterm_wire::tools::ExitInfo::default());
+        assert!(!has_pane(&process(ProcessStatus::Stopped, true, None)));
+        assert!(has_pane(&process(ProcessStatus::Stopped, true, exit)));
+        assert!(has_pane(&process(ProcessStatus::Running, true, None)));
+        assert!(has_pane(&process(ProcessStatus::Stopped, false, None)));
     }
 
     #[test]

@@ -69,7 +69,8 @@ fn tree<'a>(
 fn table(processes: &[ProcessSummary]) -> String {
     let mut rows = vec!["ID     STATUS    ACTIVITY  EXIT  KIND      NAME".to_owned()];
     for (depth, process) in tree(processes, None, 0) {
-        let exit = process.exit.unwrap_or_default();
+        // The end of the run before says nothing about one that is starting.
+        let exit = process.exit.filter(|_| !process.is_alive()).unwrap_or_default();
         let exit = match (exit.code, exit.signal) {
             (Some(code), _) => code.to_string(),
             (None, Some(signal)) => format!("sig{signal}"),
@@ -102,8 +103,13 @@ fn note(process: &ProcessSummary) -> String {
         return format!("  (waiting for {})", names.join(", "));
     }
     if let Some(seconds) = process.next_restart_in {
-        let restarts = process.restarts.unwrap_or_default();
-        return format!("  (restarts in {seconds:.0} s, {restarts} restarts in a row)");
+        return match process.restarts.unwrap_or_default() {
+            0 | 1 => format!("  (restarts in {seconds:.0} s)"),
+            restarts => format!(
+                "  (restarts in {seconds:.0} s, for the {} time in a row)",
+                ordinal(restarts)
+            ),
+        };
     }
     if let Some(interrupted) = &process.interrupted {
         return format!("  ({})", one_line(interrupted));
@@ -114,6 +120,18 @@ fn note(process: &ProcessSummary) -> String {
     let outdated = process.outdated.then_some("patterm.toml has changed since it started");
     let problem = process.problem.as_deref().or(outdated);
     problem.map(|problem| format!("  ({})", one_line(problem))).unwrap_or_default()
+}
+
+/// A number as an ordinal, such as 2nd.
+fn ordinal(number: u32) -> String {
+    let ending = match (number % 10, number % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
 }
 
 #[cfg(test)]
@@ -131,8 +149,8 @@ mod tests {
                 "parent_id": "p1", "exit": {"code": 1}},
             {"process_id": "p3", "name": "sh", "kind": "terminal", "status": "stopped",
                 "exit": {"signal": 15}},
-            {"process_id": "p4", "name": "web", "kind": "command", "status": "stopped",
-                "waiting_for": ["db"]},
+            {"process_id": "p4", "name": "web", "kind": "command", "status": "starting",
+                "exit": {"signal": 15}, "waiting_for": ["db"]},
             {"process_id": "p5", "name": "db", "kind": "command", "status": "exited",
                 "exit": {"code": 1}, "restarts": 2, "next_restart_in": 1.9},
             {"process_id": "p6", "name": "late", "kind": "agent", "status": "running",
@@ -154,8 +172,8 @@ mod tests {
              p2     exited              1     command     dev\n\
              p6     running   idle            agent       late\n\
              p3     stopped             sig15 terminal  sh\n\
-             p4     stopped                   command   web  (waiting for db)\n\
-             p5     exited              1     command   db  (restarts in 2 s, 2 restarts in a row)\n\
+             p4     starting                  command   web  (waiting for db)\n\
+             p5     exited              1     command   db  (restarts in 2 s, for the 2nd time in a row)\n\
              p7     frozen    dreaming        vm        new\n\
              p8     running   healthy         command   api\n\
              p9     running   unhealthy       command   mail  (it is unhealthy: no)\n\

@@ -11,6 +11,9 @@ use crate::start;
 /// Start a shell in a new pane and print its id
 #[derive(Debug, Args)]
 pub(crate) struct ShellVerb {
+    /// A name for the process
+    #[arg(long)]
+    name: Option<String>,
     #[command(flatten)]
     environment: EnvironmentArgs,
     /// Print JSON
@@ -25,6 +28,7 @@ impl ShellVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let args = SpawnProcessArgs {
             kind: Some(ProcessKind::Terminal),
+            name: self.name,
             working_dir: Some(start::here()?),
             ..SpawnProcessArgs::default()
         };

@@ -2,14 +2,16 @@
 
 use clap::Args;
 use patterm_wire::follow::ProcessStatus;
+use patterm_wire::method::Empty;
 use patterm_wire::tools::{
-    ProcessRef, SpawnProcess, SpawnProcessArgs, StartProcess, StartedProcess,
+    ListProcesses, ProcessRef, ProcessSummary, SpawnProcess, SpawnProcessArgs, StartProcess,
+    StartedProcess,
 };
 
-use super::environment;
 use super::several::{each, print_results};
+use super::{environment, trust};
 use crate::client::Client;
-use crate::print::{one_line, print};
+use crate::print::{one_line, print, warn};
 
 /// Start processes that have ended, or that patterm.toml declares
 #[derive(Debug, Args)]
@@ -28,6 +30,13 @@ impl StartVerb {
         environment::pass_own(&mut client)?;
         let mut results = Vec::new();
         let given = self.processes;
+        // A shell or an agent does not depend on the file.
+        let listed = client.query::<ListProcesses>(&Empty {})?.result.processes;
+        let is_declared = |given: &String| {
+            let named = |one: &&ProcessSummary| one.process_id == *given || one.name == *given;
+            listed.iter().find(named).is_none_or(|process| process.declared)
+        };
+        let declared = given.iter().any(is_declared);
         let done = each(&given, |given| {
             let reply = match client.resolve(given) {
                 Ok(process_id) => client.call::<StartProcess>(&ProcessRef { process_id })?,
@@ -45,6 +54,9 @@ impl StartVerb {
             }
             Ok(())
         });
+        if declared {
+            trust::outdated_hint().inspect(|hint| warn(hint));
+        }
         if self.json {
             print_results(given.len(), results)?;
         }

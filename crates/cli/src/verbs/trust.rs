@@ -70,6 +70,13 @@ fn not_trusted(record: &TrustRecord) -> &'static str {
     }
 }
 
+/// A line for verbs that start what the file declares, if other content than that of the file is in effect.
+pub(super) fn outdated_hint() -> Option<String> {
+    let project = start::project_here().ok()?;
+    let record = TrustRecord::of(project.root(), &StateDir::from_env(project.key()).ok()?);
+    if record.is_empty() { None } else { hint() }
+}
+
 /// A line for lists, if the project file has not been trusted yet.
 pub(super) fn hint() -> Option<String> {
     let project = start::project_here().ok()?;

@@ -10,8 +10,8 @@ use patterm_wire::declared::{
 };
 use serde_json::Value;
 
-use super::environment;
 use super::wait::seconds;
+use super::{environment, trust};
 use crate::client::{Client, ServerReply};
 use crate::print::{one_line, print, print_json, warn};
 use crate::start;
@@ -50,6 +50,8 @@ impl UpVerb {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let mut client = Client::connect()?;
         environment::pass_own(&mut client)?;
+        // Old content may be in effect, which is not what the file says now.
+        trust::outdated_hint().inspect(|hint| warn(hint));
         if !self.wait {
             return report::<Up>(client, self.names, self.json).map(|()| ExitCode::SUCCESS);
         }
@@ -77,9 +79,14 @@ fn outcome(processes: &[Readiness], timeout: f64) -> anyhow::Result<ExitCode> {
     };
     let (failed, pending) = (names(ReadinessState::Failed), names(ReadinessState::Pending));
     let of_all = |names: &[String]| format!("{} of {}", names.len(), processes.len());
-    if let Some(first) = failed.first() {
-        let logs = format!("`patterm logs {first}` shows what it printed");
-        anyhow::bail!("{} failed: {}; {logs}", of_all(&failed), failed.join(", "));
+    if !failed.is_empty() {
+        let printed_by = processes.iter().find_map(|process| process.printed_by.as_deref());
+        let logs = printed_by.map(one_line).map(|name| match failed.contains(&name) {
+            true if failed.len() == 1 => format!("; `patterm logs {name}` shows what it printed"),
+            _ => format!("; `patterm logs {name}` shows what {name} printed"),
+        });
+        let logs = logs.unwrap_or_default();
+        anyhow::bail!("{} failed: {}{logs}", of_all(&failed), failed.join(", "));
     }
     if pending.is_empty() {
         return Ok(ExitCode::SUCCESS);
@@ -218,13 +225,14 @@ mod tests {
 
     #[test]
     fn after_a_wait_each_row_says_what_is_ready_and_why_not() {
+        use ReadinessState::{Failed, Pending, Ready};
         let process = |name: &str, state, reason: Option<&str>| Readiness {
             name: name.into(),
             process_id: Some("p1".into()),
             state,
             reason: reason.map(str::to_owned),
+            printed_by: (state == Failed).then(|| name.to_owned()),
         };
-        use ReadinessState::{Failed, Pending, Ready};
         let ready = process("db", Ready, None);
         let pending = process("api", Pending, Some("waits for db"));
         let failed = process("web", Failed, Some("ended with exit code 1"));
@@ -239,6 +247,14 @@ mod tests {
             outcome(&all, 5.0).unwrap_err().to_string(),
             "1 of 3 failed: web; `patterm logs web` shows what it printed"
         );
+        let because_of_db =
+            Readiness { printed_by: Some("db".into()), ..process("web", Failed, None) };
+        assert_eq!(
+            outcome(&[because_of_db], 5.0).unwrap_err().to_string(),
+            "1 of 1 failed: web; `patterm logs db` shows what db printed"
+        );
+        let silent = Readiness { printed_by: None, ..process("web", Failed, None) };
+        assert_eq!(outcome(&[silent], 5.0).unwrap_err().to_string(), "1 of 1 failed: web");
         let code = |processes: &[Readiness]| format!("{:?}", outcome(processes, 5.0).unwrap());
         assert_eq!(code(&[ready.clone(), pending]), format!("{:?}", ExitCode::from(NOT_READY)));
         assert_eq!(code(&[ready]), format!("{:?}", ExitCode::SUCCESS));

@@ -413,6 +413,7 @@ fn process_info(process: &Process, host: &Host) -> ProcessInfo {
         output_problem: output_problem(process, host),
         declared: process.declared.is_some(),
         waiting_for: host.declared.starts_after(process).unwrap_or_default(),
+        restarts: process.declared.as_ref().map(|declared| declared.restarts),
         why_not_running: host.declared.why_not_running(process),
         health: status.health.map(|health| match health {
             Health::Healthy => HealthState::Healthy,

@@ -345,6 +345,9 @@ pub(super) fn check_name(
     before: Option<&str>,
     preset: Option<&str>,
 ) -> Result<(), ToolError> {
+    if before != Some(name) {
+        check_group(call, name)?;
+    }
     let shared = &call.host.shared;
     let given = shared.filtered_name(name);
     let taken = before.filter(|before| shared.filtered_name(before).as_deref() == Some(before));
@@ -357,6 +360,18 @@ pub(super) fn check_name(
          person may assign or remove it; use another name, or ask with request_human_attention"
     );
     Err(ToolError::new(ErrorKind::NotOwner, message))
+}
+
+/// Refuses the name of a group in the project file: verbs take both, so a name must not mean two things.
+pub(super) fn check_group(call: &Call, name: &str) -> Result<(), ToolError> {
+    let file = call.host.declared.effect();
+    if !file.is_some_and(|file| file.groups.contains_key(name)) {
+        return Ok(());
+    }
+    let why = format_args!(
+        "is `{name}`, which is a group in patterm.toml; processes and groups share their names, so use another one"
+    );
+    Err(ToolError::invalid("name", why))
 }
 
 /// Resolves a folder that a caller gave, relative to the project. Without one, the caller's own folder: the one

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::error::ToolError;
-use super::process::{Started, check_name, folder, label};
+use super::process::{Started, check_group, check_name, folder, label};
 use super::tool::{Call, Effect, Loading, Tool};
 use patterm_panes::environment::{Environment, OWN_PREFIX, is_own};
 use patterm_panes::lifecycle::{NewProcess, SIZE};
@@ -86,7 +86,11 @@ impl Tool for SpawnProcess {
             return Err(ToolError::invalid("argv", "does not name a program"));
         };
         let name = match &args.name {
-            Some(given) => label(given)?.to_owned(),
+            Some(given) => {
+                let name = label(given)?;
+                check_group(&call, name)?;
+                name.to_owned()
+            }
             None => name_of(program),
         };
         let argv = match through_shell {

@@ -11,6 +11,7 @@ use super::health::{Reaction, RunHealth};
 use super::managed::{ManagedProcess, May};
 use super::policy::{End, Next, next};
 use super::ready;
+use super::restarting::Restarting;
 use crate::project_file::{Definition, ProjectFile, ReadyWhen};
 use patterm_panes::StartExtra;
 use patterm_panes::process::{Process, Status};
@@ -25,6 +26,7 @@ enum DueAction {
     /// Start it; `restarts` is the number of consecutive restarts.
     Start {
         restarts: u32,
+        pending: Restarting,
     },
     /// Stop it if it is running, and start it.
     Restart,
@@ -49,8 +51,9 @@ pub(super) async fn handle_process(declared: &Arc<Declared>, file: &ProjectFile,
     }
     match due_action(declared, file, name, &process) {
         DueAction::Nothing => {}
-        DueAction::Start { restarts } => {
-            start(declared, definition, name, &process, restarts).await
+        DueAction::Start { restarts, pending } => {
+            start(declared, definition, name, &process, restarts).await;
+            drop(pending);
         }
         // It may take as long as the process takes to end.
         DueAction::Restart => drop(tokio::spawn(restart(declared.clone(), process))),
@@ -59,7 +62,12 @@ pub(super) async fn handle_process(declared: &Arc<Declared>, file: &ProjectFile,
 }
 
 /// Decides what is due for one process; it counts as done from here on.
-fn due_action(declared: &Declared, file: &ProjectFile, name: &str, process: &Process) -> DueAction {
+fn due_action(
+    declared: &Arc<Declared>,
+    file: &ProjectFile,
+    name: &str,
+    process: &Process,
+) -> DueAction {
     let now = Instant::now();
     let mut state = declared.state();
     let managed = state.managed.of(name);
@@ -81,9 +89,9 @@ fn due_action(declared: &Declared, file: &ProjectFile, name: &str, process: &Pro
     }
     if managed.again_at.is_some_and(|at| at <= now) {
         managed.again_at = None;
-        let restarts =
-            declared.panes.processes.get(&process.id).and_then(|process| process.declared);
-        return DueAction::Start { restarts: restarts.map_or(0, |declared| declared.restarts) };
+        let entry = declared.panes.processes.get(&process.id).and_then(|process| process.declared);
+        let restarts = entry.map_or(0, |entry| entry.restarts);
+        return DueAction::Start { restarts, pending: Restarting::of(declared, managed, name) };
     }
     if !managed.wanted {
         return DueAction::Nothing;
@@ -93,14 +101,13 @@ fn due_action(declared: &Declared, file: &ProjectFile, name: &str, process: &Pro
         May::Start => {
             let managed = state.managed.of(name);
             (managed.wanted, managed.again_at) = (false, None);
-            DueAction::Start { restarts: 0 }
+            DueAction::Start { restarts: 0, pending: Restarting::of(declared, managed, name) }
         }
-        May::Never(why) => {
+        May::Never(refusal) => {
             // Without the reason, which may quote the output of a check; `ps` shows it.
             tracing::warn!(name, "a declared process is not started");
             let managed = state.managed.of(name);
-            managed.wanted = false;
-            managed.problem = Some(why);
+            (managed.wanted, managed.refused) = (false, Some(refusal));
             drop(state);
             declared.note_not_wanted();
             DueAction::Nothing
@@ -148,7 +155,7 @@ fn begin_to_watch(
         return;
     }
     managed.awaited = process.runs;
-    managed.problem = None;
+    (managed.problem, managed.refused) = (None, None);
     match &definition.ready {
         None => {
             managed.ready = process.runs;

@@ -40,6 +40,29 @@ pub(super) struct ManagedProcess {
     pub(super) stopped: RunNumber,
     /// Why it is not started or not restarted.
     pub(super) problem: Option<String>,
+    /// Its last requested start did not happen, so the run before it no longer counts.
+    pub(super) refused: Option<Refusal>,
+}
+
+/// Why a requested start did not happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// What goes after the name of the process: "needs db, which ended with exit code 1".
+    pub(super) why: String,
+    /// The process that failed first, if it is another one.
+    pub(super) cause: Option<String>,
+}
+
+impl Refusal {
+    /// A request that was withdrawn before the process could be started.
+    pub(super) fn cancelled() -> Self {
+        Self { why: "was stopped before it could be started".into(), cause: None }
+    }
+
+    /// The reason as a sentence about the process itself.
+    pub(super) fn sentence(&self) -> String {
+        format!("it {}", self.why)
+    }
 }
 
 impl ManagedProcess {
@@ -69,7 +92,7 @@ pub(super) enum May {
     /// It waits for these processes.
     Wait(Vec<String>),
     /// It can never be started, for this reason.
-    Never(String),
+    Never(Refusal),
 }
 
 /// How far the start of a declared process is.
@@ -129,7 +152,7 @@ impl ManagedProcesses {
         entry: &dyn Fn(&str) -> Option<Process>,
     ) {
         let managed = self.of(name);
-        managed.problem = None;
+        (managed.problem, managed.refused) = (None, None);
         if std::mem::replace(&mut managed.wanted, true) {
             return;
         }
@@ -158,9 +181,9 @@ impl ManagedProcesses {
 
     /// Whether a process is ready, given its entry.
     pub(super) fn is_ready(&self, name: &str, process: &Process, file: &ProjectFile) -> bool {
-        let Some(managed) = self.0.get(name).filter(|managed| managed.ready == process.runs) else {
-            return false;
-        };
+        let counts =
+            |managed: &&ManagedProcess| managed.ready == process.runs && managed.refused.is_none();
+        let Some(managed) = self.0.get(name).filter(counts) else { return false };
         if managed.health.health(process.runs) == Some(Health::Unhealthy) {
             return false;
         }
@@ -189,6 +212,9 @@ impl ManagedProcesses {
                 true => Need::Never("was not ready in time".into()),
                 false => Need::Coming,
             };
+        }
+        if let Some(refusal) = managed.and_then(|managed| managed.refused.as_ref()) {
+            return Need::Never(refusal.why.clone());
         }
         // It may have ended just now, before the driver decided what follows.
         if managed.is_some_and(|managed| managed.seen < process.runs) {
@@ -243,17 +269,27 @@ impl ManagedProcesses {
         entry: impl Fn(&str) -> Option<Process>,
     ) -> May {
         let Some(definition) = file.processes.get(name) else {
-            return May::Never("the project file no longer declares it".into());
+            let why = "is no longer declared by the project file".into();
+            return May::Never(Refusal { why, cause: None });
         };
         let mut waits = Vec::new();
         for other in &definition.depends_on {
             match self.need(other, entry(other).as_ref(), file) {
                 Need::Ready => {}
                 Need::Coming => waits.push(other.clone()),
-                Need::Never(why) => return May::Never(format!("it needs {other}, which {why}")),
+                Need::Never(why) => {
+                    let why = format!("needs {other}, which {why}");
+                    let cause = self.cause(other).unwrap_or(other).to_owned();
+                    return May::Never(Refusal { why, cause: Some(cause) });
+                }
             }
         }
         if waits.is_empty() { May::Start } else { May::Wait(waits) }
+    }
+
+    /// The process whose failure kept this one from being started.
+    pub(super) fn cause(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.refused.as_ref()?.cause.as_deref()
     }
 
     /// The status of a process.
@@ -277,6 +313,7 @@ impl ManagedProcesses {
             problem: managed
                 .problem
                 .clone()
+                .or_else(|| managed.refused.as_ref().map(Refusal::sentence))
                 .or_else(|| managed.health.problem(process.runs))
                 .or_else(|| managed.watch_restarts.problem(Instant::now())),
         }

@@ -18,6 +18,7 @@ mod probing;
 mod ready;
 #[cfg(test)]
 mod restart_tests;
+mod restarting;
 mod sources;
 mod start;
 mod stopping;
@@ -30,5 +31,5 @@ pub use file_status::{Declared, FileStatus};
 pub use health::Health;
 pub use managed::{DeclaredStatus, StartProgress};
 pub use observer::Observer;
-pub use pending::Restarting;
+pub use restarting::Restarting;
 pub use start::GivenEnvironment;

@@ -1,7 +1,6 @@
 //! Starts that are still to come: a process that waits for its dependencies, has a restart due, or is being restarted
 //! counts as its next run. They are recorded, so that the next server continues after a crash or an upgrade.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -13,34 +12,7 @@ use super::policy::{Next, next};
 use crate::project_file::Definition;
 use patterm_panes::process::{Process, Status};
 
-/// A process is being ended to be started again. While this exists, those that wait for it keep waiting.
-#[derive(Debug)]
-pub struct Restarting {
-    declared: Arc<Declared>,
-    name: String,
-}
-
-impl Drop for Restarting {
-    fn drop(&mut self) {
-        let mut state = self.declared.state();
-        let managed = state.managed.of(&self.name);
-        managed.restarting = managed.restarting.saturating_sub(1);
-        drop(state);
-        self.declared.notify();
-        // Callers may be waiting for a run that does not come.
-        self.declared.panes.processes.notify();
-    }
-}
-
 impl Declared {
-    /// Notes that a process is ended only to be started again, until the result is dropped; `None` if it is not
-    /// declared.
-    pub fn begin_restart(self: &Arc<Self>, process: &Process) -> Option<Restarting> {
-        let name = process.declared.as_ref()?.name.clone();
-        self.state().managed.of(&name).restarting += 1;
-        Some(Restarting { declared: self.clone(), name })
-    }
-
     /// Whether a process that is not running is to be started without another request.
     pub fn is_about_to_run(&self, process: &Process) -> bool {
         if process.status.is_alive() {

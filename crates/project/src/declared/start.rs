@@ -3,7 +3,7 @@
 
 use super::error::DeclaredError;
 use super::file_status::{Declared, FileStatus};
-use super::managed::{DeclaredStatus, May, StartProgress};
+use super::managed::{DeclaredStatus, May, Refusal, StartProgress};
 use crate::project_file::{Definition, ProjectFile};
 use patterm_panes::environment::Environment;
 use patterm_panes::lifecycle::SIZE;
@@ -137,8 +137,10 @@ impl Declared {
                 let waiting = self.panes.processes.get(&process.id);
                 Ok(waiting.map(|process| Process { status: Status::Starting, ..process }))
             }
-            May::Never(why) => {
-                state.managed.of(name).wanted = false;
+            May::Never(refusal) => {
+                let why = refusal.sentence();
+                let managed = state.managed.of(name);
+                (managed.wanted, managed.refused) = (false, Some(refusal));
                 Err(DeclaredError::Never { name: name.clone(), why })
             }
         }
@@ -170,6 +172,10 @@ impl Declared {
         let mut state = self.state();
         let managed = state.managed.of(&entry.name);
         let pending = managed.wanted || managed.again_at.is_some() || managed.changed.is_some();
+        if managed.wanted {
+            // Whoever waits for the run that was requested must not be told about the one before it.
+            managed.refused = Some(Refusal::cancelled());
+        }
         (managed.wanted, managed.again_at, managed.changed) = (false, None, None);
         drop(state);
         self.record_pending();
@@ -224,6 +230,19 @@ impl Declared {
         let progress = state.managed.progress(name, &process, &file);
         drop(state);
         (Some(process), progress)
+    }
+
+    /// Notes that a requested start failed, so that the run before it is not taken for the requested one.
+    pub fn note_refused(&self, name: &str, error: &DeclaredError) {
+        let mut state = self.state();
+        let why = || format!("could not be started: {error}");
+        let refused = || Refusal { why: why(), cause: None };
+        state.managed.of(name).refused.get_or_insert_with(refused);
+    }
+
+    /// The declared process that failed first, if it kept this one from being started.
+    pub fn cause(&self, name: &str) -> Option<String> {
+        self.state().managed.cause(name).map(str::to_owned)
     }
 
     /// Whether a process is to be started, now or later.

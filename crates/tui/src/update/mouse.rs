@@ -80,11 +80,13 @@ fn in_pane(
         y: event.y.saturating_sub(body.y),
         ..event
     };
+    let (left, top) = pane.origin(body.width, body.height);
     if inside && pane.scroll.is_none() && !event.shift() && send::wants(&event, &modes) {
         if event.pressed_left() {
             model.grab = Some(MouseGrab::Program(id));
         }
-        effects.push(Effect::Send(id, send::mouse(&local, &modes)));
+        let there = MouseEvent { x: local.x + left, y: local.y + top, ..local };
+        effects.push(Effect::Send(id, send::mouse(&there, &modes)));
         return;
     }
     if let Some(rows) = event.wheel() {
@@ -194,7 +196,8 @@ fn drag(model: &mut Model, grab: &MouseGrab, event: MouseEvent, effects: &mut Ve
                 let x = event.x.clamp(body.x, body.right().saturating_sub(1)) - body.x;
                 let y = event.y.clamp(body.y, body.bottom().saturating_sub(1)) - body.y;
                 if send::wants(&event, &modes) {
-                    let local = MouseEvent { x, y, ..event };
+                    let (left, top) = pane.origin(body.width, body.height);
+                    let local = MouseEvent { x: x + left, y: y + top, ..event };
                     effects.push(Effect::Send(*id, send::mouse(&local, &modes)));
                 }
             }

@@ -169,6 +169,10 @@ pub(super) fn show_here(model: &mut Model, id: &str, effects: &mut Vec<Effect>) 
     let there = model.panes.iter().find(|(_, pane)| pane.process == id).map(|(id, _)| *id);
     if let Some(there) = there {
         focus(model, there, effects);
+        // Whoever asks to see it wants it in the size of this terminal, even before typing into it.
+        if let Some(size) = model.panes.get(&there).and_then(|pane| pane.requested) {
+            effects.push(Effect::Size(there, size));
+        }
         return;
     }
     if model.layout.is_none() {

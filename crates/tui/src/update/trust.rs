@@ -61,15 +61,12 @@ pub(super) fn apply_snapshot(
             request_status(effects);
         }
         (Some(ProjectFileState::Trusted), ProjectFileState::Untrusted) => {
-            let text = "patterm.toml has changed and is no longer trusted; the trusted version stays in \
-                effect";
+            let text = "patterm.toml has changed; the trusted version stays in effect";
             notify(model, text, true);
         }
         (Some(_), ProjectFileState::Untrusted) => {
             let text = match model.snapshot.project_file.changed {
-                true => {
-                    "patterm.toml has changed; the changes do not take effect until you trust them"
-                }
+                true => "patterm.toml has changed; the trusted version stays in effect",
                 false => "patterm.toml is not trusted and does not take effect",
             };
             notify(model, text, true);

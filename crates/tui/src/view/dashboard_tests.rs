@@ -47,7 +47,8 @@ fn measure(sample: &mut Sample, number: u64) {
 /// The dashboard after some seconds.
 fn opened(sample: &mut Sample) {
     let mut restarted = project();
-    restarted.processes[3] = ProcessInfo { runs: 4, ..restarted.processes[3].clone() };
+    restarted.processes[3] =
+        ProcessInfo { runs: 9, restarts: Some(3), ..restarted.processes[3].clone() };
     sample.handle(Event::Snapshot(restarted));
     sample.type_in("\x02D");
     (1..=8).for_each(|number| measure(sample, number));

@@ -8,6 +8,8 @@ mod dashboard_tests;
 #[cfg(test)]
 mod every_view_tests;
 mod labels;
+#[cfg(test)]
+mod larger_tests;
 mod logs;
 #[cfg(test)]
 mod logs_tests;

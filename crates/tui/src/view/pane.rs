@@ -105,10 +105,12 @@ fn title(model: &Model, pane: &Pane, room: Rect, focused: bool, canvas: &mut Can
 fn screen(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
     let size = pane.screen.size();
     let reverse = pane.screen.modes().reverse_video;
+    let (left, top) = pane.origin(body.width, body.height);
     for row in 0..body.height.min(size.rows) {
-        let styled = pane.screen.styled_row(row);
+        let styled = pane.screen.styled_row(top + row);
         let edge = body.right().min(body.x + size.columns);
-        put_row(&pane.screen, &styled, (body.x, body.y + row), edge, canvas);
+        let spans = pane.screen.colours().apply(&styled.spans, size.columns);
+        canvas.put_runs_from(left, (body.x, body.y + row), edge, &spans);
     }
     if reverse {
         canvas.restyle(body, flip);
@@ -145,7 +147,10 @@ fn other_size(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
     let text = format!(" {}×{}, for another terminal ", size.columns, size.rows);
     let width = crate::canvas::text_width(&text) as u16;
     let x = body.right().saturating_sub(width).max(body.x);
-    let y = body.bottom().saturating_sub(1);
+    let last = body.bottom().saturating_sub(1);
+    // It must not cover the row that the user types in.
+    let is_typed_in = caret(pane, body).is_some_and(|caret| caret.y == last);
+    let y = if is_typed_in { body.y } else { last };
     canvas.put_cut(x, y, body.right(), &text, &model.theme().bar);
 }
 
@@ -245,7 +250,9 @@ fn caret(pane: &Pane, body: Rect) -> Option<Caret> {
             if !cursor.visible || !pane.live {
                 return None;
             }
-            (cursor.column, cursor.row, cursor.shape, cursor.blinking)
+            let (left, top) = pane.origin(body.width, body.height);
+            let (x, y) = (cursor.column.saturating_sub(left), cursor.row.saturating_sub(top));
+            (x, y, cursor.shape, cursor.blinking)
         }
     };
     let inside = x < body.width && y < body.height;

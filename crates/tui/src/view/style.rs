@@ -31,6 +31,10 @@ pub(super) fn state<'t>(
     process: &ProcessInfo,
     theme: &'t Theme,
 ) -> (&'static str, String, &'t Style) {
+    if !process.waiting_for.is_empty() && !process.status.is_alive() {
+        // As in `patterm ps`, whatever its run before was.
+        return ("◌", "starting".to_owned(), &theme.dim);
+    }
     let (sign, word, style) = match (&process.status, &process.activity) {
         (ProcessStatus::Starting, _) => ("◌", "starting", &theme.dim),
         (ProcessStatus::Running, _) if process.limited.is_some() => {
@@ -101,6 +105,16 @@ mod tests {
         assert_eq!(shown(ProcessStatus::Running, HealthState::Unhealthy), "✗ unhealthy");
         assert_eq!(shown(ProcessStatus::Running, other()), "● degraded");
         assert_eq!(shown(ProcessStatus::Stopped, HealthState::Unhealthy), "· stopped");
+    }
+
+    #[test]
+    fn a_process_that_waits_for_others_is_starting() {
+        let waiting_for = vec!["db".to_owned()];
+        for status in [ProcessStatus::Stopped, ProcessStatus::Exited] {
+            let (waiting_for, signal) = (waiting_for.clone(), Some(15));
+            let process = ProcessInfo { status, waiting_for, signal, ..ProcessInfo::default() };
+            assert_eq!(state(&process, &Theme::default()).1, "starting");
+        }
     }
 
     #[test]

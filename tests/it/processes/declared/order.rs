@@ -150,7 +150,7 @@ fn a_process_whose_dependency_never_becomes_ready_says_why_it_waits() {
         ("after-slow", "it needs slow, which was not ready in time"),
         ("after-dead", "it needs dead, which ended with exit code 7"),
         ("after-missing", "it needs missing, which could not be started"),
-        ("last", "it needs after-dead, which is not running"),
+        ("last", "it needs after-dead, which needs dead, which ended with exit code 7"),
     ] {
         let process = once(&mut tools, name, "given up", |process| process["problem"] == problem);
         assert_eq!(process["status"], "stopped", "{name}");

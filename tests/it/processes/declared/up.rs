@@ -106,6 +106,24 @@ fn a_process_that_waits_or_cannot_start_is_not_reported_as_restarted() {
 }
 
 #[test]
+fn a_process_cannot_take_the_name_of_a_group() {
+    let place = trusted(FILE);
+    let refused = output_of(&place, &["run", "--name", "backend", "--", "cat"]);
+    assert!(refused.contains("`backend`, which is a group in patterm.toml"), "{refused}");
+    let id = place.run(&["shell", "--name", "mine"]);
+    let refused = output_of(
+        &place,
+        &[
+            "call",
+            "rename_process",
+            &format!("{{\"process_id\": \"{}\", \"name\": \"backend\"}}", id.trim()),
+        ],
+    );
+    assert!(refused.contains("which is a group"), "{refused}");
+    assert!(place.run(&["ps"]).contains("  mine"));
+}
+
+#[test]
 fn an_untrusted_project_file_is_reported() {
     let place = Place::new();
     write(&place, FILE);
@@ -129,8 +147,15 @@ fn trusting_again_shows_what_has_changed() {
         ps.contains("patterm.toml has changed since you trusted it; a running server keeps"),
         "{ps}"
     );
-    // The trusted content stays in effect.
-    assert!(place.run(&["up", "docs"]).contains("docs  started"));
+    // The trusted content stays in effect, and those who start something are told.
+    let started = place.patterm(&["up", "docs"]).output().unwrap();
+    assert!(String::from_utf8(started.stdout).unwrap().contains("docs  started"));
+    let again = place.patterm(&["start", "api"]).output().unwrap();
+    for errors in [started.stderr, again.stderr] {
+        let errors = String::from_utf8(errors).unwrap();
+        assert!(errors.contains("patterm.toml has changed since you trusted it"), "{errors}");
+    }
+    place.run(&["stop", "api"]);
     let changes = "patterm.toml has changed since you trusted it (- before, + now):\n\n  \n  [processes.db]\n\
         - command = \"echo up; cat\"\n+ command = \"echo up; sleep 3600\"\n";
     let shown = place.run(&["trust", "--yes"]);

@@ -81,6 +81,33 @@ fn it_says_what_failed_and_why() {
 }
 
 #[test]
+fn an_earlier_run_does_not_count_if_a_dependency_fails() {
+    let place = trusted(
+        "[processes.db]\ncommand = 'test ! -e broken && exec sleep 100 || echo no data'\n\
+         ready = { delay_seconds = 0.3 }\n\
+         [processes.migrate]\ncommand = 'true'\nready = { exits = true }\ndepends_on = ['db']\n\
+         [processes.api]\ncommand = 'cat'\ndepends_on = ['migrate']\n",
+    );
+    let (code, printed, _) = run(&place, &["up", "--wait", "migrate"]);
+    assert_eq!(code, Some(0), "{printed}");
+    place.run(&["down"]);
+    std::fs::write(place.path("project").join("broken"), "").unwrap();
+    let (code, printed, errors) = run(&place, &["up", "--wait"]);
+    assert_eq!(code, Some(1), "{printed}");
+    for row in [
+        "migrate  failed: it needs db, which ended with exit code 0",
+        "api      failed: it needs migrate, which needs db, which ended with exit code 0",
+    ] {
+        assert!(printed.contains(row), "{row}: {printed}");
+    }
+    assert!(errors.contains("`patterm logs db` shows what db printed"), "{errors}");
+    assert!(!place.run(&["ps"]).contains("running"), "nothing was started without its dependency");
+    // The command says it at once if nothing can be started.
+    let (code, printed, _) = run(&place, &["up", "--wait", "migrate"]);
+    assert_eq!(code, Some(1), "{printed}");
+}
+
+#[test]
 fn it_gives_up_after_its_timeout() {
     let place = trusted(
         "[processes.db]\ncommand = 'cat'\nready = { pattern = 'never' }\n\

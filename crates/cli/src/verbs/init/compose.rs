@@ -15,15 +15,19 @@ pub(super) fn services(file: &str, text: &str) -> Vec<Suggestion> {
             ..Suggestion::new("compose", "docker compose up", "docker compose")
         }];
     }
-    services.iter().map(|(name, service)| suggestion(file, name, service)).collect()
+    services.iter().map(|(name, service)| suggestion(file, name, service, services)).collect()
 }
 
-fn suggestion(file: &str, name: &str, service: &Yaml) -> Suggestion {
+fn suggestion(file: &str, name: &str, service: &Yaml, all: &[(String, Yaml)]) -> Suggestion {
     let needs = service.get("depends_on");
-    let needs: Vec<_> = match needs.map(Yaml::members).unwrap_or_default() {
+    let mut needs: Vec<_> = match needs.map(Yaml::members).unwrap_or_default() {
         [] => needs.map(Yaml::texts).unwrap_or_default(),
         members => members.iter().map(|(other, _)| other.as_str()).collect(),
     };
+    // A setting may name only what is declared.
+    needs.retain(|other| {
+        all.iter().any(|(name, service)| name == other && service.get("profiles").is_none())
+    });
     let depends_on: Vec<_> = needs.iter().map(|other| quoted(other)).collect();
     // Compose starts a service with a profile only if somebody asks for the profile.
     let has_profile = service.get("profiles").is_some();
@@ -40,7 +44,7 @@ fn suggestion(file: &str, name: &str, service: &Yaml) -> Suggestion {
             true => Vec::new(),
             false => vec![format!("depends_on = [{}]", depends_on.join(", "))],
         },
-        is_task: has_profile,
+        is_comment: has_profile,
         ..Suggestion::new(
             name,
             &format!("docker compose up --no-deps {}", word(name)),

@@ -81,7 +81,7 @@ impl Suggestions {
     /// Those whose names say that they keep running; the others are tasks.
     fn add_lasting(&mut self, from: &'static str, pairs: Vec<(String, String)>) {
         let new = |(name, command): (String, String)| Suggestion {
-            is_task: !is_lasting(&name),
+            is_comment: !is_lasting(&name),
             ..Suggestion::new(&name, &command, from)
         };
         self.extend(pairs.into_iter().map(new).collect());
@@ -344,7 +344,7 @@ mod tests {
         write("package.json", r#"{"scripts": {"deploy": "x", "dev:web": "y", "startup": "z"}}"#);
         write("Procfile", "migrate: x\n");
         let found = in_folder(dir.path());
-        let lasting = found.iter().filter(|one| !one.is_task).map(|one| one.name.as_str());
+        let lasting = found.iter().filter(|one| !one.is_comment).map(|one| one.name.as_str());
         assert_eq!(lasting.collect::<Vec<_>>(), ["migrate", "dev-web", "serve", "watch-css"]);
     }
 
@@ -448,7 +448,7 @@ mod tests {
         let found = in_folder(dir.path());
         let found: Vec<_> = found
             .iter()
-            .map(|one| (one.name.as_str(), one.port, one.is_task, one.settings.join("")))
+            .map(|one| (one.name.as_str(), one.port, one.is_comment, one.settings.join("")))
             .collect();
         let expected = [
             ("web", Some(8080), false, "depends_on = [\"db\"]".to_owned()),

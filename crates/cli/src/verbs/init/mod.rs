@@ -2,6 +2,7 @@
 
 mod compose;
 mod detect;
+mod flow;
 mod process_compose;
 mod python;
 mod suggestion;
@@ -47,7 +48,7 @@ fn run() -> anyhow::Result<()> {
         file => file.with_context(|| format!("cannot write {}", path.display()))?,
     };
     file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
-    let (tasks, lasting): (Vec<_>, Vec<_>) = suggestions.iter().partition(|one| one.is_task);
+    let (tasks, lasting): (Vec<_>, Vec<_>) = suggestions.iter().partition(|one| one.is_comment);
     let processes =
         lasting.iter().map(|one| format!("  {}: {}", one_line(&one.name), one_line(&one.command)));
     let servers = servers.iter().map(|(name, _)| format!("  {name}: a shared MCP server"));
@@ -61,7 +62,7 @@ fn run() -> anyhow::Result<()> {
         _ => {
             let names: Vec<_> = tasks.iter().map(|task| one_line(&task.name)).collect();
             format!(
-                "{found}\nas comments, since they seem to end by themselves: {}",
+                "{found}\nas comments, because `patterm up` would start them: {}",
                 names.join(", ")
             )
         }

@@ -18,70 +18,188 @@ const SIGNALS: [(&str, &str); 7] = [
     ("15", "SIGTERM"),
 ];
 
+/// The settings of a process that are taken over, with their own settings as far as those are. `description` and the
+/// like do not change what runs.
+const KNOWN: [(&str, &[&str]); 13] = [
+    ("command", &[]),
+    ("description", &[]),
+    ("working_dir", &[]),
+    ("disabled", &[]),
+    // Every process has a terminal.
+    ("is_tty", &[]),
+    ("namespace", &[]),
+    ("environment", &[]),
+    ("depends_on", &[]),
+    ("ready_log_line", &[]),
+    ("readiness_probe", &["http_get", "exec", "period_seconds"]),
+    ("liveness_probe", &["http_get", "exec", "period_seconds", "failure_threshold"]),
+    ("availability", &["restart", "max_restarts", "backoff_seconds"]),
+    ("shutdown", &["signal", "timeout_seconds", "command"]),
+];
+
+/// The namespace of processes without one.
+const NO_NAMESPACE: &str = "default";
+
 /// One suggestion for each process.
 pub(super) fn processes(file: &'static str, text: &str) -> Vec<Suggestion> {
     let file_text = Yaml::parse(text);
     let Some(all) = file_text.get("processes") else { return Vec::new() };
-    let mut suggestions: Vec<_> = all
-        .members()
-        .iter()
-        .filter_map(|(name, process)| {
-            let command = process.text(&["command"])?;
-            let directory = process.text(&["working_dir"]).filter(|folder| !folder.is_empty());
-            Some(Suggestion {
-                directory: directory.map(str::to_owned),
-                settings: settings(name, process, all),
-                ..Suggestion::new(name, command, file)
-            })
-        })
-        .collect();
+    let everywhere = file_text.get("environment").map(pairs).unwrap_or_default();
+    let one = |(name, process): &(String, Yaml)| suggestion(file, name, process, all, &everywhere);
+    let mut suggestions: Vec<_> = all.members().iter().filter_map(one).collect();
     // A setting that patterm refuses must not keep people from the rest.
     if ProjectFile::parse(&project_file(&suggestions, &[])).is_err() {
         for suggestion in &mut suggestions {
             suggestion.settings.clear();
+            suggestion.group = None;
             suggestion.why = format!("{file} has more settings, which could not be taken over");
         }
     }
     suggestions
 }
 
-/// The settings beside command and folder, as lines of TOML.
-fn settings(name: &str, process: &Yaml, all: &Yaml) -> Vec<String> {
-    let needs = process.get("depends_on").map(Yaml::members).unwrap_or_default();
-    let needs: Vec<_> = needs.iter().map(|(other, _)| quoted(other)).collect();
-    let lines = [
-        environment(process),
-        (!needs.is_empty()).then(|| format!("depends_on = [{}]", needs.join(", "))),
-        ready(name, process, all).map(|ready| format!("ready = {{ {ready} }}")),
-        probe(process, "liveness_probe").map(|probe| format!("healthy = {{ {probe} }}")),
-        restart(process),
-        stop(process),
-    ];
-    lines.into_iter().flatten().collect()
+fn suggestion(
+    file: &'static str,
+    name: &str,
+    process: &Yaml,
+    all: &Yaml,
+    everywhere: &[(String, String)],
+) -> Option<Suggestion> {
+    let command = process.text(&["command"])?;
+    let settings = Settings { name, process, all, everywhere };
+    let directory = process.text(&["working_dir"]).filter(|folder| !folder.is_empty());
+    let namespace = process.text(&["namespace"]).filter(|name| *name != NO_NAMESPACE);
+    let is_disabled = is_disabled(process);
+    let left_out = settings.left_out();
+    let mut why = Vec::new();
+    if is_disabled {
+        why.push(format!("{file} disables {name}"));
+    }
+    if !left_out.is_empty() {
+        why.push(format!("not taken over from {file}: {}", left_out.join(", ")));
+    }
+    Some(Suggestion {
+        directory: directory.map(str::to_owned),
+        settings: settings.lines().into_iter().map(|(_, line)| line).collect(),
+        group: namespace.map(str::to_owned),
+        is_comment: is_disabled,
+        why: why.join("; "),
+        ..Suggestion::new(name, command, file)
+    })
 }
 
-fn environment(process: &Yaml) -> Option<String> {
-    let pairs = process.get("environment")?.texts().into_iter();
-    let pairs: Vec<_> = pairs
-        .filter_map(|pair| pair.split_once('='))
-        .map(|(name, value)| format!("{} = {}", quoted(name), quoted(value)))
-        .collect();
-    (!pairs.is_empty()).then(|| format!("environment = {{ {} }}", pairs.join(", ")))
+fn is_disabled(process: &Yaml) -> bool {
+    process.text(&["disabled"]).is_some_and(|disabled| matches!(disabled, "true" | "yes" | "on"))
 }
 
-/// When it is ready: its probe, its line, or its end if others wait for that.
-fn ready(name: &str, process: &Yaml, all: &Yaml) -> Option<String> {
+/// What a process has beside its command and folder.
+struct Settings<'y> {
+    name: &'y str,
+    process: &'y Yaml,
+    all: &'y Yaml,
+    /// Variables of all processes.
+    everywhere: &'y [(String, String)],
+}
+
+impl Settings<'_> {
+    /// The settings as lines of TOML, each with the key it was found at.
+    fn lines(&self) -> Vec<(&'static str, String)> {
+        let Self { name, process, all, everywhere } = self;
+        let needs = |name: &String| {
+            let other = all.get(name);
+            other.is_none_or(|other| !is_disabled(other))
+        };
+        let needs: Vec<_> = dependencies(process).into_iter().filter(needs).collect();
+        let needs: Vec<_> = needs.iter().map(|other| quoted(other)).collect();
+        let ready =
+            ready(name, process, all).map(|(from, ready)| (from, format!("ready = {{ {ready} }}")));
+        let healthy =
+            probe(process, "liveness_probe").map(|probe| format!("healthy = {{ {probe} }}"));
+        let named = |key, line: Option<String>| line.map(|line| (key, line));
+        let lines = [
+            named("environment", environment(process, everywhere)),
+            named(
+                "depends_on",
+                (!needs.is_empty()).then(|| format!("depends_on = [{}]", needs.join(", "))),
+            ),
+            ready,
+            named("liveness_probe", healthy),
+            named("availability", restart(process)),
+            named("shutdown", stop(process)),
+        ];
+        lines.into_iter().flatten().collect()
+    }
+
+    /// The settings that are not taken over, by the names that the file has for them.
+    fn left_out(&self) -> Vec<String> {
+        let lines = self.lines();
+        let mut left_out = Vec::new();
+        for (key, value) in self.process.members() {
+            let Some((_, parts)) = KNOWN.iter().find(|(known, _)| known == key) else {
+                left_out.push(key.clone());
+                continue;
+            };
+            let has_line = lines.iter().any(|(from, _)| from == key);
+            let needs_line = !parts.is_empty() || key == "depends_on" || key == "environment";
+            let does_nothing = key == "availability"
+                && matches!(value.text(&["restart"]), Some("no" | "never" | "false"));
+            if value.is_unread() || (needs_line && !has_line && !does_nothing) {
+                left_out.push(key.clone());
+                continue;
+            }
+            let disabled = dependencies(self.process).into_iter().filter(|other| {
+                key == "depends_on" && self.all.get(other).is_some_and(is_disabled)
+            });
+            left_out.extend(disabled.map(|other| format!("depends_on.{other} (it is disabled)")));
+            let extra = value.members().iter().filter(|_| !parts.is_empty());
+            let extra = extra.filter(|(part, _)| !parts.contains(&part.as_str()));
+            left_out.extend(extra.map(|(part, _)| format!("{key}.{part}")));
+        }
+        left_out
+    }
+}
+
+/// The processes that a process depends on.
+fn dependencies(process: &Yaml) -> Vec<String> {
+    let Some(needs) = process.get("depends_on") else { return Vec::new() };
+    let named = needs.members().iter().map(|(name, _)| name.clone());
+    named.chain(needs.texts().into_iter().map(str::to_owned)).collect()
+}
+
+/// Variables, which are a list of `NAME=value` or a mapping.
+fn pairs(variables: &Yaml) -> Vec<(String, String)> {
+    let listed = variables.texts().into_iter().filter_map(|pair| pair.split_once('='));
+    let listed = listed.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mapped = variables.members().iter();
+    let mapped =
+        mapped.filter_map(|(name, value)| Some((name.clone(), value.text(&[])?.to_owned())));
+    listed.chain(mapped).collect()
+}
+
+/// The variables of a process; its own come after those of all processes.
+fn environment(process: &Yaml, everywhere: &[(String, String)]) -> Option<String> {
+    let own = process.get("environment").map(pairs).unwrap_or_default();
+    let is_own = |name: &str| own.iter().any(|(known, _)| known == name);
+    let others = everywhere.iter().filter(|(name, _)| !is_own(name));
+    let all = others.chain(&own);
+    let all: Vec<_> =
+        all.map(|(name, value)| format!("{} = {}", quoted(name), quoted(value))).collect();
+    (!all.is_empty()).then(|| format!("environment = {{ {} }}", all.join(", ")))
+}
+
+/// When it is ready: its probe, its line, or its end if others wait for that. With the key it was found at.
+fn ready(name: &str, process: &Yaml, all: &Yaml) -> Option<(&'static str, String)> {
     if let Some(probe) = probe(process, "readiness_probe") {
-        return Some(probe);
+        return Some(("readiness_probe", probe));
     }
     if let Some(line) = process.text(&["ready_log_line"]) {
-        return Some(format!("pattern = {}", quoted(&escaped(line))));
+        return Some(("ready_log_line", format!("pattern = {}", quoted(&escaped(line)))));
     }
     let awaits_end = |(_, other): &(String, Yaml)| {
         let condition = other.text(&["depends_on", name, "condition"]);
         condition.is_some_and(|condition| condition.starts_with("process_completed"))
     };
-    all.members().iter().any(awaits_end).then(|| "exits = true".to_owned())
+    all.members().iter().any(awaits_end).then(|| ("depends_on", "exits = true".to_owned()))
 }
 
 /// A text as a regular expression.
@@ -95,7 +213,9 @@ fn probe(process: &Yaml, kind: &str) -> Option<String> {
     let check = match (probe.get("http_get"), probe.text(&["exec", "command"])) {
         (Some(http), _) => {
             let part = |key, default| http.text(&[key]).unwrap_or(default);
-            let (host, port) = (part("host", "127.0.0.1"), part("port", "80"));
+            // Without a port that can be read there is nothing to check.
+            let port = http.text(&["port"])?.parse::<u16>().ok()?;
+            let host = part("host", "127.0.0.1");
             match part("scheme", "http") {
                 "http" => {
                     let path = part("path", "/");
@@ -229,6 +349,60 @@ processes:
         assert_eq!(found[2].directory.as_deref(), Some("api"));
         let file = ProjectFile::parse(&project_file(&found, &[])).unwrap();
         assert_eq!(file.in_order(), ["db", "migrate", "worker", "api"]);
+    }
+
+    const FLOW: &str = r#"
+environment: ["LEVEL=info", "PORT=1"]
+processes:
+  db:
+    command: postgres
+    namespace: backend
+    readiness_probe: {http_get: {host: 127.0.0.1, port: 5544}, initial_delay_seconds: 3}
+    shutdown: {signal: 2, timeout_seconds: 7}
+  api:
+    command: npm start
+    namespace: backend
+    environment: {PORT: 4000}
+    depends_on: {db: {condition: process_healthy}, old: {condition: process_started}}
+    availability: {restart: always}
+    liveness_probe: {http_get: {path: /}}
+    entrypoint: [sh]
+    shutdown: *stop
+  old:
+    command: ./old
+    disabled: true
+"#;
+
+    #[test]
+    fn flow_style_is_read_and_what_is_left_out_is_named() {
+        let found = processes("process-compose.yaml", FLOW);
+        let [db, api, old] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(
+            db.settings.join("\n"),
+            "environment = { \"LEVEL\" = \"info\", \"PORT\" = \"1\" }\n\
+             ready = { http = \"http://127.0.0.1:5544/\" }\n\
+             stop = { signal = \"SIGINT\", grace_seconds = 7 }"
+        );
+        assert_eq!(
+            db.why,
+            "not taken over from process-compose.yaml: readiness_probe.initial_delay_seconds"
+        );
+        assert_eq!(
+            api.settings.join("\n"),
+            "environment = { \"LEVEL\" = \"info\", \"PORT\" = \"4000\" }\n\
+             depends_on = [\"db\"]\nrestart = \"always\""
+        );
+        assert_eq!(
+            api.why,
+            "not taken over from process-compose.yaml: depends_on.old (it is disabled), liveness_probe, \
+             entrypoint, shutdown"
+        );
+        assert_eq!((old.is_comment, old.why.as_str()), (true, "process-compose.yaml disables old"));
+        let text = project_file(&found, &[]);
+        assert!(text.contains("# [processes.old]\n# command = \"./old\"\n"), "{text}");
+        let file = ProjectFile::parse(&text).unwrap();
+        assert_eq!(file.in_order(), ["db", "api"], "what is disabled is not started");
+        assert_eq!(file.groups["backend"], ["db", "api"]);
     }
 
     #[test]

@@ -21,16 +21,19 @@ pub(super) struct Suggestion {
     pub(super) port: Option<u16>,
     /// More settings, as lines of TOML.
     pub(super) settings: Vec<String>,
-    /// It ends by itself, and may do anything (`make clean`): it is written as a comment, because `patterm up`
-    /// starts everything that is declared.
-    pub(super) is_task: bool,
+    /// It is written as a comment: it seems to end by itself and may do anything (`make clean`), or the file that it
+    /// was found in does not start it; `patterm up` starts everything that is declared.
+    pub(super) is_comment: bool,
+    /// The group that it belongs to.
+    pub(super) group: Option<String>,
 }
 
 impl Suggestion {
     pub(super) fn new(name: &str, command: &str, from: &'static str) -> Self {
         let (name, command) = (name.to_owned(), command.to_owned());
         let (why, settings) = (String::new(), Vec::new());
-        Self { name, command, from, why, directory: None, port: None, settings, is_task: false }
+        let (directory, port, group) = (None, None, None);
+        Self { name, command, from, why, directory, port, settings, is_comment: false, group }
     }
 }
 

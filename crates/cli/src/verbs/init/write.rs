@@ -1,5 +1,6 @@
 //! The text of a project file.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use patterm_wire::printable;
@@ -29,8 +30,8 @@ const HEAD: &str = "\
 ";
 
 const TASKS: &str = "
-# `patterm up` starts everything that is declared, so what seems to end by itself is a comment below. Remove
-# the `# ` in front of its lines to declare it.
+# `patterm up` starts everything that is declared. What seems to end by itself, or is not started by the file
+# it was found in, is a comment below; remove the `# ` in front of its lines to declare it.
 ";
 
 const TAIL: &str = "
@@ -55,7 +56,7 @@ const TAIL: &str = "
 /// A project file that declares these and starts none of them.
 pub(super) fn project_file(suggestions: &[Suggestion], servers: &[(String, String)]) -> String {
     let mut text = HEAD.to_owned();
-    if suggestions.iter().any(|suggestion| suggestion.is_task) {
+    if suggestions.iter().any(|suggestion| suggestion.is_comment) {
         text.push_str(TASKS);
     }
     let mut from = "";
@@ -68,28 +69,17 @@ pub(super) fn project_file(suggestions: &[Suggestion], servers: &[(String, Strin
             true => quoted(&suggestion.name),
             false => suggestion.name.clone(),
         };
-        let command = quoted(&suggestion.command);
         text.push('\n');
         if !suggestion.why.is_empty() {
             // The reason names files and packages of the project, which may be called anything.
             let _ = writeln!(text, "# {}", printable::one_line(&suggestion.why));
         }
-        let mut table = format!("[processes.{name}]\ncommand = {command}\n");
-        if let Some(directory) = &suggestion.directory {
-            let _ = writeln!(table, "directory = {}", quoted(directory));
+        let comment = if suggestion.is_comment { "# " } else { "" };
+        for line in table(&name, suggestion) {
+            let _ = writeln!(text, "{comment}{line}");
         }
-        if let Some(port) = suggestion.port {
-            let _ = writeln!(table, "ready = {{ port = {port} }}");
-        }
-        suggestion.settings.iter().for_each(|line| {
-            let _ = writeln!(table, "{line}");
-        });
-        table.push_str("autostart = false\n");
-        let mark = if suggestion.is_task { "# " } else { "" };
-        table.lines().for_each(|line| {
-            let _ = writeln!(text, "{mark}{line}");
-        });
     }
+    text += &groups(suggestions);
     for (n, (_, table)) in servers.iter().enumerate() {
         if n == 0 {
             text.push_str(
@@ -99,6 +89,36 @@ pub(super) fn project_file(suggestions: &[Suggestion], servers: &[(String, Strin
         let _ = write!(text, "\n{table}");
     }
     text + TAIL
+}
+
+/// The table of a process, as lines.
+fn table(name: &str, suggestion: &Suggestion) -> Vec<String> {
+    let mut lines = vec![format!("[processes.{name}]")];
+    lines.push(format!("command = {}", quoted(&suggestion.command)));
+    lines.extend(suggestion.directory.as_ref().map(|path| format!("directory = {}", quoted(path))));
+    lines.extend(suggestion.port.map(|port| format!("ready = {{ port = {port} }}")));
+    lines.extend(suggestion.settings.iter().cloned());
+    lines.push("autostart = false".to_owned());
+    lines
+}
+
+/// The groups that processes belong to. A group cannot have the name of a process.
+fn groups(suggestions: &[Suggestion]) -> String {
+    let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let is_process = |name: &str| suggestions.iter().any(|suggestion| suggestion.name == name);
+    for suggestion in suggestions.iter().filter(|suggestion| !suggestion.is_comment) {
+        if let Some(group) = suggestion.group.as_deref().filter(|group| !is_process(group)) {
+            groups.entry(group).or_default().push(quoted(&suggestion.name));
+        }
+    }
+    if groups.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n# `patterm up NAME` starts a group:\n[groups]\n".to_owned();
+    for (group, members) in groups {
+        let _ = writeln!(text, "{} = [{}]", quoted(group), members.join(", "));
+    }
+    text
 }
 
 #[cfg(test)]
@@ -123,7 +143,7 @@ mod tests {
         assert_eq!(file.processes["web"].argv[2], commands[0]);
         assert_eq!(file.processes["a.b"].argv[2], commands[1]);
         assert!(file.processes.values().all(|definition| !definition.autostart));
-        let task = Suggestion { is_task: true, ..suggestions[0].clone() };
+        let task = Suggestion { is_comment: true, ..suggestions[0].clone() };
         let text = project_file(&[task, suggestions[1].clone()], &[]);
         let file = ProjectFile::parse(&text).unwrap();
         assert_eq!(file.processes.keys().collect::<Vec<_>>(), ["a.b"], "{text}");

@@ -1,5 +1,7 @@
-//! As much YAML as process-compose files need: nested mappings and lists in block style, plain and quoted scalars,
-//! block scalars, and lists of scalars in brackets. What is not understood is left out.
+//! As much YAML as process-compose files need: nested mappings and lists in block style, values in flow style, plain and
+//! quoted scalars, and block scalars. What is not understood is marked, so that nobody guesses what it means.
+
+use super::flow;
 
 /// A value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,6 +9,8 @@ pub(super) enum Yaml {
     Scalar(String),
     List(Vec<Yaml>),
     Map(Vec<(String, Yaml)>),
+    /// Something else, such as an alias.
+    Unread,
 }
 
 impl Yaml {
@@ -29,6 +33,16 @@ impl Yaml {
     pub(super) fn text(&self, path: &[&str]) -> Option<&str> {
         let value = path.iter().try_fold(self, |value, key| value.get(key))?;
         if let Self::Scalar(text) = value { Some(text) } else { None }
+    }
+
+    /// Whether a part of it was not understood.
+    pub(super) fn is_unread(&self) -> bool {
+        match self {
+            Self::Unread => true,
+            Self::Scalar(_) => false,
+            Self::List(items) => items.iter().any(Self::is_unread),
+            Self::Map(members) => members.iter().any(|(_, value)| value.is_unread()),
+        }
     }
 
     /// The scalars of a list.
@@ -81,10 +95,20 @@ fn member(value: &str, lines: &[&str], at: &mut usize, depth: usize) -> Yaml {
     match value.chars().next() {
         Some('|') => Yaml::Scalar(folded(lines, at, depth, "\n")),
         Some('>') => Yaml::Scalar(folded(lines, at, depth, " ")),
-        Some('[') => {
-            let inner = value.trim_matches(['[', ']']);
-            let items = inner.split(',').map(str::trim).filter(|item| !item.is_empty());
-            Yaml::List(items.map(|item| Yaml::Scalar(scalar(item))).collect())
+        Some('[' | '{') => {
+            let mut text = value.to_owned();
+            while !flow::is_complete(&text) {
+                // The items of a list in brackets may be on several lines.
+                let Some(line) = lines.get(*at) else { break };
+                text = format!("{text}\n{}", line.trim());
+                *at += 1;
+            }
+            flow::parse(&text)
+        }
+        // Anchors, aliases and tags.
+        Some('&' | '*' | '!') => {
+            block(lines, at, depth + 1);
+            Yaml::Unread
         }
         Some('#') | None => {
             // The items of a list may be as far to the left as their key.
@@ -146,6 +170,22 @@ mod tests {
         assert_eq!(web.get("entrypoint").unwrap().texts(), ["sh", "-c"]);
         assert_eq!(web.text(&["note"]), Some("one line"));
         assert_eq!(file.text(&["last"]), Some("yes"));
+    }
+
+    #[test]
+    fn flow_style_is_read_and_aliases_are_marked() {
+        let text = "a: {b: 1, c: [x, \"y, z\"]} # two\nd: [\n  one, # first\n  two\n]\ne: *base\nf: &g\n  h: 1\ni: {\n";
+        let file = Yaml::parse(text);
+        assert_eq!(file.text(&["a", "b"]), Some("1"));
+        assert_eq!(file.get("a").unwrap().get("c").unwrap().texts(), ["x", "y, z"]);
+        assert_eq!(file.get("d").unwrap().texts(), ["one", "two"]);
+        let unread: Vec<_> = file
+            .members()
+            .iter()
+            .filter(|(_, value)| value.is_unread())
+            .map(|(key, _)| key)
+            .collect();
+        assert_eq!(unread, ["e", "f", "i"]);
     }
 
     #[test]
