@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::acting::current_actor;
 use crate::error::EventError;
 use crate::new_event::{About, NewEvent};
-use crate::reading::{self, Source, Texts};
+use crate::reading::{self, EventSource, Texts};
 use crate::store::Store;
 use crate::syncing::SyncSignal;
 use crate::told::Told;
@@ -176,11 +176,11 @@ impl Inner {
     }
 
     /// Where to read events from this number on, and the number of the last one.
-    fn source(&self, since: u64) -> (Source, u64) {
+    fn source(&self, since: u64) -> (EventSource, u64) {
         let store = lock(&self.store);
         let source = match store.tail.from(since) {
-            Some(events) => Source::Memory(events),
-            None => Source::Files(store.files()),
+            Some(events) => EventSource::Memory(events),
+            None => EventSource::Files(store.files()),
         };
         (source, store.written)
     }

@@ -34,7 +34,7 @@ struct Head<'a> {
 
 /// A part of the log to read from.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum EventSource {
     /// All events that are wanted.
     Memory(Vec<StoredEvent>),
     /// Files that contain them.
@@ -88,7 +88,7 @@ impl Collected<'_> {
 
 /// Reads a page from `since` on; `last` is the number of the last event.
 pub(crate) fn read(
-    source: Source,
+    source: EventSource,
     query: &EventQuery,
     since: u64,
     last: u64,
@@ -98,10 +98,10 @@ pub(crate) fn read(
     let mut page =
         Collected { query, limit, newest, events: VecDeque::new(), bytes: 0, seen: 0, next: None };
     match source {
-        Source::Memory(events) => {
+        EventSource::Memory(events) => {
             let _ = events.into_iter().all(|event| page.take(event));
         }
-        Source::Files(files) => {
+        EventSource::Files(files) => {
             let mut events = Merged::new(files, since)?;
             while let Some((_, piece)) = events.next()? {
                 // What is damaged was reported when it was found, and counts as dropped here.

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::line::{self, hash_of};
 use crate::new_event::{About, NewEvent};
-use crate::reading::{self, Source};
+use crate::reading::{self, EventSource};
 use crate::segment::Segment;
 use crate::store::Store;
 use crate::verify::{Snapshot, verify};
@@ -57,7 +57,7 @@ fn all(store: &Store) -> Vec<EventRecord> {
     let mut since = 1;
     while since <= store.written {
         let query = EventQuery { since: Some(since), limit: Some(1_000), ..EventQuery::default() };
-        let source = Source::Files(store.files());
+        let source = EventSource::Files(store.files());
         let page = reading::read(source, &query, since, store.written).unwrap();
         events.extend(page.events.iter().map(|text| serde_json::from_str(text).unwrap()));
         assert!(page.next > since, "a page makes progress");
@@ -238,7 +238,7 @@ fn dropped_events_are_counted_for_a_reader_that_comes_late() {
         store.append(event(fact_of(EventClass::States, format!("state {at}")))).unwrap();
     }
     let query = EventQuery { since: Some(1), limit: Some(5), ..EventQuery::default() };
-    let page = reading::read(Source::Files(store.files()), &query, 1, store.written).unwrap();
+    let page = reading::read(EventSource::Files(store.files()), &query, 1, store.written).unwrap();
     let first: EventRecord = serde_json::from_str(&page.events[0]).unwrap();
     assert_eq!(page.dropped, first.seq - 1);
     assert_eq!((page.next, page.events.len()), (first.seq + 5, 5));
