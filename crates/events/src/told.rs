@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::new_event::About;
 
+/// Messages that are neither delivered nor dropped: far more than processes hold. What stalled long ago stays open.
+const MOST_OPEN: usize = 4_096;
+
 /// What the events have told.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
@@ -38,6 +41,9 @@ pub struct ToldProcess {
     /// It needs a person's attention.
     #[serde(default)]
     pub attention: bool,
+    /// The last event about the state of the agent in this run, such as `agent.idle`.
+    #[serde(default)]
+    pub agent: Option<String>,
 }
 
 /// What the events have told about a run.
@@ -79,6 +85,9 @@ impl Told {
         match fact {
             Fact::MessageAccepted { message_id, .. } => {
                 self.open_messages.insert(*message_id, false);
+                while self.open_messages.len() > MOST_OPEN {
+                    self.open_messages.pop_first();
+                }
                 self.last_message = self.last_message.max(*message_id);
             }
             Fact::MessageQueued { message_id, .. } => self.note_message(*message_id, false),
@@ -129,10 +138,15 @@ impl Told {
 impl ToldProcess {
     fn note(&mut self, run: Option<u64>, fact: &Fact) {
         match fact {
-            Fact::ProcessStarted {} => self.status = ToldStatus::Started,
+            Fact::ProcessStarted {} => (self.status, self.agent) = (ToldStatus::Started, None),
             Fact::ProcessExited { .. } | Fact::ProcessStopped { .. } | Fact::ProcessLost {} => {
                 self.status = ToldStatus::Ended;
             }
+            Fact::AgentWorking { .. }
+            | Fact::AgentIdle { .. }
+            | Fact::AgentBlocked { .. }
+            | Fact::AgentFailed { .. }
+            | Fact::AgentLimited { .. } => self.agent = Some(fact.name().to_owned()),
             Fact::AttentionRaised { .. } => return self.attention = true,
             Fact::AttentionCleared {} => return self.attention = false,
             _ => return,
@@ -158,7 +172,8 @@ mod tests {
         told.note(&p1, &created);
         told.note(&p1.clone().run(3), &Fact::ProcessStarted {});
         told.note(&p1.clone().run(3), &Fact::AttentionRaised { reason: "?".into() });
-        let process = ToldProcess { run: 3, status: ToldStatus::Started, attention: true };
+        let process =
+            ToldProcess { run: 3, status: ToldStatus::Started, attention: true, agent: None };
         assert_eq!(told.processes["p1"], process);
         let accepted =
             Fact::MessageAccepted { message_id: 4, kind: "message".into(), length: 1, text: None };

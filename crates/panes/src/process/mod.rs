@@ -1,6 +1,7 @@
 //! The process table: entries with ids that are never reused, their tree and their status.
 
 mod record;
+mod recorder;
 mod run_number;
 mod table;
 
