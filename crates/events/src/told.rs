@@ -27,6 +27,9 @@ pub struct Told {
     pub pads: BTreeMap<String, u64>,
     /// The hash of the project file that was trusted last.
     pub trusted: Option<String>,
+    /// The hash of the content of the project file.
+    #[serde(default)]
+    pub project_file: Option<String>,
     /// The version of the server that began last.
     pub version: Option<String>,
 }
@@ -109,6 +112,7 @@ impl Told {
                 self.pads.insert(name.clone(), *revision);
             }
             Fact::PadDeleted { name } => drop(self.pads.remove(name)),
+            Fact::ProjectFileChanged { hash } => self.project_file.clone_from(hash),
             Fact::ProjectFileTrusted { hash } => self.trusted = Some(hash.clone()),
             Fact::SystemStarted { version } => self.version = Some(version.clone()),
             _ => self.note_process(about, fact),

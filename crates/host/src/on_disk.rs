@@ -118,6 +118,7 @@ impl OnDisk {
             report: nowhere("ended"),
             tools: tools.names().map(str::to_owned).collect(),
             clock: Clock::system(),
+            events: patterm_events::EventLog::none(),
             project,
             state: state.clone(),
             limits,
