@@ -58,6 +58,7 @@ impl ClassLog {
         budget: u64,
         dropped_through: u64,
         after_power_loss: bool,
+        can_write: bool,
     ) -> io::Result<(Self, FoundEnd)> {
         let mut end = FoundEnd::default();
         let mut current = None;
@@ -66,9 +67,16 @@ impl ClassLog {
             let keep = if after_power_loss { found.whole_end } else { found.line_end };
             end.torn_bytes += last.bytes - keep;
             if keep == 0 {
-                fs::remove_file(&last.path)?;
+                if can_write {
+                    fs::remove_file(&last.path)?;
+                }
                 segments.pop_back();
                 continue;
+            }
+            if !can_write {
+                last.bytes = keep;
+                end.scan = found;
+                break;
             }
             let file = Segment::open(&last.path, false)?;
             if keep < last.bytes {

@@ -30,6 +30,7 @@ struct Inner {
     signal: Arc<SyncSignal>,
     /// The number of the last event that can be read.
     last: watch::Sender<u64>,
+    can_write: bool,
 }
 
 impl EventLog {
@@ -38,7 +39,12 @@ impl EventLog {
         let store = Store::open(folder, bytes, clock)?;
         let signal = Arc::new(SyncSignal::default());
         let last = watch::Sender::new(store.written);
-        let inner = Arc::new(Inner { store: Mutex::new(store), signal: signal.clone(), last });
+        let inner = Arc::new(Inner {
+            store: Mutex::new(store),
+            signal: signal.clone(),
+            last,
+            can_write: true,
+        });
         let syncing = Arc::downgrade(&inner);
         std::thread::Builder::new()
             .name("events".into())
@@ -46,6 +52,17 @@ impl EventLog {
             .map_err(EventError::Thread)?;
         inner.signal.notify();
         Ok(Self(Some(inner)))
+    }
+
+    /// Opens a log to read it, without changing anything: what is recorded is forgotten. Empty if there is none.
+    pub fn open_to_read(folder: &Path, clock: Clock) -> Result<Self, EventError> {
+        if folder.symlink_metadata().is_err() {
+            return Ok(Self::none());
+        }
+        let store = Store::open_to_read(folder, clock)?;
+        let last = watch::Sender::new(store.written);
+        let (store, signal) = (Mutex::new(store), Arc::default());
+        Ok(Self(Some(Arc::new(Inner { store, signal, last, can_write: false }))))
     }
 
     /// A log that forgets everything, for parts that are used without a server.
@@ -79,7 +96,7 @@ impl EventLog {
 
     /// Appends an event; returns its number.
     pub fn append(&self, event: NewEvent) -> Result<u64, EventError> {
-        let Some(inner) = &self.0 else { return Ok(0) };
+        let Some(inner) = self.0.as_ref().filter(|inner| inner.can_write) else { return Ok(0) };
         let at_once = event.is_approval();
         let mut store = lock(&inner.store);
         let seq = store.append(event)?;
@@ -152,7 +169,7 @@ impl EventLog {
 
     /// Brings everything to the disk. Nothing may be recorded afterwards.
     pub fn close(&self) {
-        let Some(inner) = &self.0 else { return };
+        let Some(inner) = self.0.as_ref().filter(|inner| inner.can_write) else { return };
         inner.signal.close();
         if let Err(error) = lock(&inner.store).close() {
             tracing::error!(%error, "cannot close the log of events");

@@ -67,7 +67,27 @@ impl Store {
     /// Opens the log in a folder, which is created if necessary. Events that an earlier server did not write completely
     /// are cut.
     pub(crate) fn open(folder: &Path, bytes: u64, clock: Clock) -> Result<Self, EventError> {
-        let dir = PrivateDir::make(folder).map_err(state::refused("make", folder))?;
+        PrivateDir::make(folder).map_err(state::refused("make", folder))?;
+        let (mut store, ends, power_loss) = Self::read(folder, bytes, clock, true)?;
+        store.continue_after(&ends, power_loss)?;
+        Ok(store)
+    }
+
+    /// Opens a log without changing anything. Nothing may be appended.
+    pub(crate) fn open_to_read(folder: &Path, clock: Clock) -> Result<Self, EventError> {
+        let (mut store, ends, _) = Self::read(folder, DEFAULT_BYTES, clock, false)?;
+        store.written = newest(&ends).map_or(0, |event| event.seq);
+        Ok(store)
+    }
+
+    /// Reads what is there: the log, the end of each class, and whether the machine stopped since it was written.
+    fn read(
+        folder: &Path,
+        bytes: u64,
+        clock: Clock,
+        can_write: bool,
+    ) -> Result<(Self, Vec<FoundEnd>, bool), EventError> {
+        let dir = PrivateDir::open(folder).map_err(state::refused("open", folder))?;
         let checkpoint = Checkpoint::read(folder)?;
         let boot = clock.boot();
         let after_power_loss = !checkpoint.closed
@@ -88,12 +108,13 @@ impl Store {
                 budget,
                 dropped,
                 after_power_loss,
+                can_write,
             );
             let (class, end) = opened.map_err(state::failed("open", folder))?;
             classes.push(class);
             ends.push(end);
         }
-        let mut store = Self {
+        let store = Self {
             folder: folder.to_owned(),
             clock,
             timeline: Timeline::default(),
@@ -108,14 +129,12 @@ impl Store {
             refused: 0,
             trouble: None,
         };
-        store.continue_after(&ends, after_power_loss)?;
-        Ok(store)
+        Ok((store, ends, after_power_loss))
     }
 
     /// Continues after the events that are there.
     fn continue_after(&mut self, ends: &[FoundEnd], power_loss: bool) -> Result<(), EventError> {
-        let newest =
-            ends.iter().filter_map(|end| end.scan.last.as_ref()).max_by_key(|event| event.seq);
+        let newest = newest(ends);
         let damaged: u64 = ends.iter().map(|end| end.scan.damaged_at_end).sum();
         let found = newest.map_or(0, |event| event.seq);
         let mut last = (found + damaged).max(self.checkpoint.through);
@@ -343,6 +362,11 @@ impl NewEvent {
             prev: prev.to_owned(),
         }
     }
+}
+
+/// The newest event at the ends of the classes.
+fn newest(ends: &[FoundEnd]) -> Option<&StoredEvent> {
+    ends.iter().filter_map(|end| end.scan.last.as_ref()).max_by_key(|event| event.seq)
 }
 
 /// The files of a class, oldest first.

@@ -35,7 +35,7 @@ use patterm_wire::events::{Actor, Fact};
 use patterm_wire::requests::HttpFlags;
 
 /// The folder of the log of events, in the state folder.
-const EVENTS: &str = "events";
+pub(crate) const EVENTS: &str = "events";
 
 /// The limit that the user's settings may set for all projects.
 const UNUSED_LIMIT: &str = "unused_seconds";
