@@ -106,7 +106,7 @@ fn everything_acknowledged_has_its_event_once_after_kills() {
         let process = server.process();
         let millis = rng.within(5..300) as u64;
         let killer = std::thread::spawn(move || {
-            let (_never, nothing) = std::sync::mpsc::channel::<()>();
+            let (_never, nothing) = std::sync::mpsc::sync_channel::<()>(0);
             let _ = nothing.recv_timeout(std::time::Duration::from_millis(millis));
             process.signal(rustix::process::Signal::KILL);
             process.wait();

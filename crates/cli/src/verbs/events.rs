@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::logs::{Since, local_time};
 use crate::client::Client;
-use crate::print::{one_line, print, print_json, print_json_text, warn};
+use crate::print::{one_line, print, print_bytes, print_json, print_json_text, warn};
 
 /// How long one request of `--follow` waits: shorter than the time after which a server counts as hung.
 const FOLLOW_SECONDS: f64 = 5.0;
@@ -112,7 +112,7 @@ impl EventsVerb {
             let is_last = since.is_none() || page.events.is_empty();
             match self.json && !self.follow {
                 true => all.extend(page.events),
-                false => show_page(page.events, self.json)?,
+                false => drop(show_page(page.events, self.json)?),
             }
             if is_last {
                 break;
@@ -141,19 +141,24 @@ fn follow(client: &mut Client, query: EventQuery, mut next: u64, json: bool) -> 
         };
         let events = client.query::<WaitForEvent>(&wait)?.read_as::<NextEvents<Value>>()?;
         next = events.next;
-        show_page(events.events, json)?;
-        crate::print::check_written()?;
+        if !show_page(events.events, json)? {
+            return Ok(());
+        }
     }
 }
 
-fn show_page(events: Vec<Value>, json: bool) -> anyhow::Result<()> {
+/// Prints events, one on each line; `false` once nobody reads.
+fn show_page(events: Vec<Value>, json: bool) -> anyhow::Result<bool> {
     for event in events {
-        match json {
-            true => drop(print_json_text(&event.to_string())),
-            false => print(&line(&serde_json::from_value(event)?)),
+        let is_read = match json {
+            true => print_json_text(&event.to_string()),
+            false => print_bytes(format!("{}\n", line(&serde_json::from_value(event)?)).as_bytes()),
+        };
+        if !is_read {
+            return Ok(false);
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The number of the first event at or after a time, by halving.
@@ -194,7 +199,7 @@ fn line(event: &EventRecord) -> String {
     let recovered = if *recovered { " (recorded after a crash)" } else { "" };
     let shown =
         format!("{seq}  {time}  {kind}  {process}  by {actor}  {}{recovered}", data.join(", "));
-    one_line(shown.trim_end()).into_owned()
+    one_line(shown.trim_end())
 }
 
 fn verify(json: bool) -> anyhow::Result<()> {
