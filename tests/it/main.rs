@@ -13,6 +13,7 @@ mod agents;
 mod bad_input;
 mod clients;
 mod containers;
+mod events;
 mod follow;
 mod fuzz_corpus;
 mod gateway;

@@ -33,15 +33,16 @@ fn text(file: &Path) -> String {
 }
 
 /// The table of ARCHITECTURE.md: which of our crates each crate may use, and what it must not know.
-const EDGES: [(&str, &[&str], &[&str]); 15] = [
+const EDGES: [(&str, &[&str], &[&str]); 16] = [
     ("patterm-wire", &[], &["tokio", "rmcp", "rustix", "tracing"]),
     ("patterm-keeper", &[], &["tokio", "rmcp"]),
     ("patterm-screen", &[], &["tokio", "rmcp", "rustix", "serde_json"]),
     ("patterm-gateway", &["patterm-wire", "patterm-keeper"], &["rmcp", "clap"]),
     ("patterm-store", &["patterm-wire", "patterm-keeper"], &["rmcp", "clap"]),
+    ("patterm-events", &["patterm-wire", "patterm-store"], &["rmcp", "clap"]),
     (
         "patterm-panes",
-        &["patterm-wire", "patterm-keeper", "patterm-screen", "patterm-store"],
+        &["patterm-wire", "patterm-keeper", "patterm-screen", "patterm-store", "patterm-events"],
         &["rmcp", "clap", "toml"],
     ),
     (
@@ -52,11 +53,23 @@ const EDGES: [(&str, &[&str], &[&str]); 15] = [
     (
         // Its tests print into logs, which belong to the keeper's crate.
         "patterm-agents",
-        &["patterm-keeper", "patterm-screen", "patterm-store", "patterm-panes", "patterm-project"],
+        &[
+            "patterm-wire",
+            "patterm-keeper",
+            "patterm-screen",
+            "patterm-store",
+            "patterm-events",
+            "patterm-panes",
+            "patterm-project",
+        ],
         &["rmcp", "clap"],
     ),
-    ("patterm-pads", &["patterm-store"], &["rmcp", "clap"]),
-    ("patterm-timers", &["patterm-store", "patterm-panes"], &["rmcp", "clap"]),
+    ("patterm-pads", &["patterm-wire", "patterm-store", "patterm-events"], &["rmcp", "clap"]),
+    (
+        "patterm-timers",
+        &["patterm-wire", "patterm-store", "patterm-events", "patterm-panes"],
+        &["rmcp", "clap"],
+    ),
     (
         "patterm-host",
         &[
@@ -65,6 +78,7 @@ const EDGES: [(&str, &[&str], &[&str]); 15] = [
             "patterm-screen",
             "patterm-gateway",
             "patterm-store",
+            "patterm-events",
             "patterm-panes",
             "patterm-project",
             "patterm-agents",

@@ -135,7 +135,8 @@ impl Agents {
         } = parts;
         let presets = Arc::new(Presets::new(settings, declared));
         let activities = Arc::new(Activities::default());
-        let deliveries = Arc::new(Deliveries::load(&state, panes.clock().clone())?);
+        let deliveries = Deliveries::load(&state, panes.clock().clone())?;
+        let deliveries = Arc::new(deliveries.with_events(panes.events().clone()));
         let conversations = Arc::new(Conversations::new(panes.clone(), activities.clone()));
         let deliverer = Arc::new(Deliverer {
             panes: panes.clone(),

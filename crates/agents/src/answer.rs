@@ -1,6 +1,8 @@
 //! Answers a dialog for a person who sees it somewhere else: types the keys that choose an option, as long as the
 //! dialog on the screen is the one that the person saw.
 
+use patterm_events::About;
+use patterm_wire::events::Fact;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,13 +76,27 @@ impl Agents {
         // Until its screen is complete, it shows no dialog that could be compared.
         self.panes().data_plane.rebuilt(&run).await;
         let answer = Answer { run, preset, signals, version };
+        let asked = answer.on_screen();
         match answer.choose(self, option).await {
             Ok(typed) => {
                 tracing::info!(process = %id, "a person answered a dialog");
+                self.record_answer(&answer.run, asked, option);
                 answer.outcome(&typed).await
             }
             Err(Refusal(why)) => AnswerOutcome::Refused(why),
         }
+    }
+
+    fn record_answer(&self, run: &ProcessRun, asked: Option<Dialog>, option: &ChosenOption) {
+        let label = asked.as_ref().and_then(|dialog| {
+            let at = place(dialog, option).ok()?;
+            dialog.options.get(at).cloned()
+        });
+        let question = asked.map(|dialog| dialog.question).unwrap_or_default();
+        let offset = run.watch().borrow().parsed.get();
+        let about = About::process(&run.id).run(run.number.get()).at(offset);
+        let fact = Fact::DialogAnswered { question, option: label, key: None };
+        self.panes().events().record(about, fact);
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod activity;
 mod activity_state;
+mod agent_recorder;
 mod agents;
 mod answer;
 mod conversations;

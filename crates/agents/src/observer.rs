@@ -16,6 +16,7 @@ use crate::activity::program::{self, Foreground, ProgramEvidence};
 use crate::activity::signals::{AgentSignals, HookReport};
 use crate::activity::tracker::{Observation, Tracker};
 use crate::activity::{Activities, Activity, ActivityState, NOT_INSTRUCTED, ScreenSnapshot, ended};
+use crate::agent_recorder::AgentRecorder;
 use crate::conversations::Conversations;
 use crate::delivery::Deliveries;
 use crate::presets::{Preset, Presets};
@@ -95,6 +96,7 @@ struct Observer {
     called: bool,
     /// The end of a limit in the words of its CLI, and as a time.
     limit_end: Option<(String, Option<DateTime<Local>>)>,
+    recorder: AgentRecorder,
 }
 
 /// What the processes of a run did at the last measurement.
@@ -157,6 +159,7 @@ async fn observe(context: Arc<Observers>, run: Arc<ProcessRun>) {
         run.rebuilt().await;
     }
     let now = Instant::now();
+    let recorder = AgentRecorder::new(context.panes.events().clone(), run.clone());
     let observer = Observer {
         context,
         run,
@@ -178,6 +181,7 @@ async fn observe(context: Arc<Observers>, run: Arc<ProcessRun>) {
         turned: false,
         called: true,
         limit_end: None,
+        recorder,
     };
     observer.run(process.kind, preset).await;
 }
@@ -201,6 +205,9 @@ impl Observer {
                 None => self.check_program(kind).await,
             };
             let again = observation.again;
+            if preset.is_some() {
+                self.recorder.note(&observation.activity, Instant::now());
+            }
             self.publish(observation);
             // The end of the run is handled at once: until then, its resources cannot be released.
             // It has its own receiver, so that output printed during the pause still counts as new
@@ -215,6 +222,7 @@ impl Observer {
                 () = later(again) => {}
             }
         }
+        self.recorder.end(Instant::now());
         self.run.noted().await;
         if let Some(process) = self.context.panes.processes.get(&self.run.id)
             && process.runs == self.run.number

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::host::Host;
 use patterm_panes::process::ProcessId;
+use patterm_wire::events::Actor;
 
 /// The peer of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,16 @@ impl Caller {
         match self {
             Self::Process(id) => Some(id),
             _ => None,
+        }
+    }
+
+    /// Who it is for the log of events.
+    pub fn actor(&self) -> Actor {
+        match self {
+            Self::External | Self::Person => Actor::cli(),
+            Self::Token(name) => Actor::Token { name: name.clone() },
+            Self::Process(id) | Self::Inside(id) => Actor::agent(id.as_str()),
+            Self::Elsewhere => Actor::Unidentified,
         }
     }
 

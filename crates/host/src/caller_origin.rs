@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use patterm_wire::events::Actor;
 use patterm_wire::{ErrorObject, Framing, Id, Method, reply};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
@@ -92,6 +93,15 @@ pub(crate) enum CallerOrigin {
 }
 
 impl CallerOrigin {
+    /// Who types into a view that is attached from here.
+    pub(crate) fn actor_at_view(&self) -> Actor {
+        match self {
+            Self::Outside | Self::Person => Actor::view(),
+            Self::Agents(id) => Actor::agent(id.as_str()),
+            Self::Elsewhere | Self::Nowhere => Actor::Unidentified,
+        }
+    }
+
     /// Whether a request from here can be a person's.
     pub(crate) fn is_human_origin(&self) -> bool {
         matches!(self, Self::Outside | Self::Person)

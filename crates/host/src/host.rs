@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use patterm_agents::identity::Identities;
 use patterm_agents::{AgentParts, Agents};
+use patterm_events::EventLog;
 use patterm_pads::SharedPads;
 use patterm_panes::Panes;
 use patterm_panes::data_plane::Event;
@@ -51,6 +52,8 @@ pub struct Host {
     pub timers: Arc<Timers>,
     /// Its limits.
     pub limits: Limits,
+    /// What happened in it.
+    pub events: EventLog,
     /// The activity of its processes.
     pub(crate) activity: Arc<ProcessActivity>,
     /// Starts and ends its processes.
@@ -92,6 +95,8 @@ pub(crate) struct Parts {
     pub(crate) settings: Option<PathBuf>,
     pub(crate) program: PathBuf,
     pub(crate) clock: Clock,
+    /// Where events are recorded.
+    pub(crate) events: EventLog,
 }
 
 impl Host {
@@ -109,9 +114,10 @@ impl Host {
             settings,
             program,
             clock,
+            events: event_log,
         } = parts;
         let (panes, events) = Panes::load(&project, &state, &limits, keeper, clock.clone())?;
-        let panes = Arc::new(panes);
+        let panes = Arc::new(panes.with_events(event_log.clone()));
         let declared =
             Arc::new(Declared::new(panes.clone(), &project, &state, settings.as_deref()));
         panes.environments.set_policy(Box::new(DeclaredPolicy::of(&declared)));
@@ -132,7 +138,8 @@ impl Host {
             declared: declared.clone(),
         });
         let texts = Arc::new(TimerTexts(agents.deliveries.clone()));
-        let timers = Arc::new(Timers::load(&state, activity.clone(), texts, clock.clone())?);
+        let timers = Timers::load(&state, activity.clone(), texts, clock.clone())?;
+        let timers = Arc::new(timers.with_events(event_log.clone()));
         let shared = Shared::start(SharedParts {
             panes: panes.clone(),
             declared: declared.clone(),
@@ -152,7 +159,7 @@ impl Host {
         );
         let host = Self {
             identities: agents.identities.clone(),
-            pads: SharedPads::load(&state, &limits, clock.clone())?,
+            pads: SharedPads::load_recorded(&state, &limits, clock.clone(), event_log.clone())?,
             web: Arc::new(Web::load(&state, clock.clone())?),
             shared: Arc::new(shared),
             ending: Arc::new(ending),
@@ -163,6 +170,7 @@ impl Host {
                 timers: timers.clone(),
             },
             started_at: clock.wall_ms() / 1000,
+            events: event_log,
             shutdown: CancellationToken::new(),
             handover: AtomicBool::new(false),
             selections: Selections::default(),

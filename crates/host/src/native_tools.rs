@@ -6,14 +6,16 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use patterm_events::EventLog;
 use patterm_gateway::http::{self, McpPeer, PendingResponse, Principal};
 use patterm_gateway::{GatewayError, GatewayErrorKind, Notification};
 use patterm_wire::error::INVALID_REQUEST;
+use patterm_wire::events::EventQuery;
 use patterm_wire::{ErrorObject, Id, Incoming, Message, reply};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::caller::Caller;
@@ -48,6 +50,14 @@ impl NativeTools {
 }
 
 impl http::NativeTools for NativeTools {
+    fn events(&self, since: Option<u64>) -> Option<Box<dyn http::EventFeed>> {
+        let host = self.host.upgrade()?;
+        let last = host.events.last();
+        let next = since.unwrap_or(*last.borrow() + 1);
+        let (events, end) = (host.events.clone(), host.shutdown.clone());
+        Some(Box::new(HttpEvents { events, last, next, end }))
+    }
+
     fn connect(
         &self,
         principal: &Principal,
@@ -82,6 +92,44 @@ impl http::NativeTools for NativeTools {
         };
         Ok((Arc::new(peer), notifications))
     }
+}
+
+/// The events for an HTTP client.
+struct HttpEvents {
+    events: EventLog,
+    last: watch::Receiver<u64>,
+    /// The number of the next one.
+    next: u64,
+    end: CancellationToken,
+}
+
+impl http::EventFeed for HttpEvents {
+    fn next(&mut self) -> http::PendingEvents<'_> {
+        Box::pin(async move {
+            let next = self.next;
+            tokio::select! {
+                () = self.end.cancelled() => return None,
+                new = self.last.wait_for(|last| *last >= next) => drop(new.ok()?),
+            }
+            let query = EventQuery { since: Some(next), ..EventQuery::default() };
+            let events = self.events.clone();
+            let page = tokio::task::spawn_blocking(move || events.lines(&query)).await.ok()?;
+            let page =
+                page.inspect_err(|error| tracing::error!(%error, "cannot read events")).ok()?;
+            self.next = page.next;
+            let numbered = |json: String| {
+                let event = serde_json::from_str::<Numbered>(&json).ok()?;
+                Some((event.seq, json))
+            };
+            Some(page.events.into_iter().filter_map(numbered).collect())
+        })
+    }
+}
+
+/// The number of an event.
+#[derive(Deserialize)]
+struct Numbered {
+    seq: u64,
 }
 
 /// One client.

@@ -8,12 +8,13 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use patterm_events::EventLog;
 use patterm_panes::keeper_client::KeeperClient;
 use patterm_store::clock::Clock;
 use patterm_store::state::{self, StateDir, StateError};
 
 use crate::host::{Host, Parts};
-use crate::server::{Settings, StartError};
+use crate::server::{EVENTS, Settings, StartError};
 use crate::socket;
 
 /// Folders that are copied with their files, so that nothing a tool writes while it reads reaches the originals.
@@ -108,6 +109,8 @@ impl OnDisk {
     /// the project has neither a server nor a keeper.
     pub fn open(settings: Settings) -> Result<Self, StartError> {
         let Settings { project, state, tools, limits, program, settings, .. } = settings;
+        let clock = Clock::system();
+        let events = EventLog::open_to_read(&state.file(EVENTS), clock.clone())?;
         let (copy, state) = StateCopy::of(&state, project.key())?;
         let failed = |e| StartError::State(state::failed("read", state.path())(e));
         let nowhere = |name: &str| copy.0.join(name);
@@ -117,7 +120,8 @@ impl OnDisk {
             pipes: nowhere("pipes"),
             report: nowhere("ended"),
             tools: tools.names().map(str::to_owned).collect(),
-            clock: Clock::system(),
+            clock,
+            events,
             project,
             state: state.clone(),
             limits,

@@ -49,6 +49,7 @@ pub(crate) fn host_within(folder: &Path) -> Host {
         settings: None,
         program: "patterm".into(),
         clock: Clock::system(),
+        events: patterm_events::EventLog::none(),
     };
     Host::load(parts).unwrap().0
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -19,6 +19,7 @@ use crate::tools::Registry;
 use crate::unused::end_when_unused;
 use crate::web::{HttpContext, HttpSettings, WebError};
 use patterm_agents::activity;
+use patterm_events::{About, EventError, EventLog, acting};
 use patterm_panes::data_plane::Event;
 use patterm_panes::keeper_client::KeeperClient;
 use patterm_panes::process::{Cause, Process, ProcessId};
@@ -29,7 +30,12 @@ use patterm_store::limits::Limits;
 use patterm_store::project::Project;
 use patterm_store::reserve;
 use patterm_store::state::{StateDir, StateError};
+use patterm_store::sync::lock;
+use patterm_wire::events::{Actor, Fact};
 use patterm_wire::requests::HttpFlags;
+
+/// The folder of the log of events, in the state folder.
+pub(crate) const EVENTS: &str = "events";
 
 /// The limit that the user's settings may set for all projects.
 const UNUSED_LIMIT: &str = "unused_seconds";
@@ -99,6 +105,9 @@ pub enum StartError {
     /// The keeper is running but does not answer: without it the running programs would be lost.
     #[error("{0}; its programs can only be reached through it")]
     Keeper(std::io::Error),
+    /// The log of events could not be opened.
+    #[error(transparent)]
+    Events(#[from] EventError),
     /// The HTTP endpoint could not be opened.
     #[error(transparent)]
     Web(#[from] WebError),
@@ -132,6 +141,10 @@ impl Server {
         let pipes = runtime.file(project.key(), "containers");
         let report = runtime.file(project.key(), "ended");
         let state_dir = state.path().to_owned();
+        let clock = Clock::system();
+        state.ensure()?;
+        let events = EventLog::open(&state.file(EVENTS), limits.event_bytes, clock.clone())?;
+        record_start(&events);
         let parts = Parts {
             project,
             socket,
@@ -143,12 +156,12 @@ impl Server {
             keeper,
             settings: settings.clone(),
             program,
-            clock: Clock::system(),
+            clock,
+            events,
         };
         let (host, events) = Host::load(parts)?;
         let host = Arc::new(host);
-        host.declared
-            .set_observer(Box::new(DeclaredObserver { host: Arc::downgrade(&host), settings }));
+        host.declared.set_observer(Box::new(DeclaredObserver::new(&host, settings)));
         if let Err(error) = reserve::establish(&state_dir) {
             tracing::error!(%error, "cannot create the disk reserve");
         }
@@ -196,7 +209,8 @@ impl Server {
         let keeper = host.panes.keeper.clone();
         let watching = tokio::spawn(async move { keeper.watch().await });
         let timing = tokio::spawn(patterm_timers::Driver::new(host.timers.clone())?.run());
-        let declaring = tokio::spawn(declared::Driver::new(host.declared.clone()).run());
+        let declaring = declared::Driver::new(host.declared.clone()).run();
+        let declaring = tokio::spawn(acting(Actor::ProjectFile, declaring));
         let control = tokio::runtime::Handle::current();
         host.web.begin(HttpContext {
             own: Arc::new(NativeTools::new(Arc::downgrade(&host), tools.clone(), control)),
@@ -254,8 +268,19 @@ impl Server {
         }
         let web = host.web.clone();
         let _ = tokio::task::spawn_blocking(move || web.finish_audit()).await;
+        host.events.close();
         tracing::info!("ended");
         served
+    }
+}
+
+/// Records that a server begins, and whether its version is another one.
+fn record_start(events: &EventLog) {
+    let version = VERSION.to_owned();
+    let before = events.told().version;
+    events.record(About::project(), Fact::SystemStarted { version: version.clone() });
+    if before.as_ref().is_some_and(|before| *before != version) {
+        events.record(About::project(), Fact::SystemUpgraded { version, before });
     }
 }
 
@@ -265,6 +290,8 @@ struct DeclaredObserver {
     host: Weak<Host>,
     /// The user's settings.
     settings: Option<PathBuf>,
+    /// The hash of the project file that was recorded last, if there was one.
+    project_file: Mutex<Option<String>>,
 }
 
 impl declared::Observer for DeclaredObserver {
@@ -282,6 +309,7 @@ impl declared::Observer for DeclaredObserver {
 
     fn reconfigured(&self) {
         if let Some(host) = self.host.upgrade() {
+            self.record_project_file(&host);
             host.shared.sweep_containers();
             host.web.configure(self.http_settings(&host));
             host.shared.configure();
@@ -290,6 +318,22 @@ impl declared::Observer for DeclaredObserver {
 }
 
 impl DeclaredObserver {
+    fn new(host: &Arc<Host>, settings: Option<PathBuf>) -> Self {
+        let project_file = Mutex::new(host.events.told().project_file);
+        Self { host: Arc::downgrade(host), settings, project_file }
+    }
+
+    /// Records that the project file has another content than before.
+    fn record_project_file(&self, host: &Host) {
+        let hash = host.declared.file_status().hash().map(str::to_owned);
+        let mut known = lock(&self.project_file);
+        if *known != hash {
+            known.clone_from(&hash);
+            let fact = Fact::ProjectFileChanged { hash };
+            host.events.record_by(Actor::System, About::project(), fact);
+        }
+    }
+
     /// The HTTP settings of the project file, or else of the user's own settings.
     fn http_settings(&self, host: &Host) -> HttpSettings {
         let own = host.declared.effect().and_then(|file| file.http.clone());

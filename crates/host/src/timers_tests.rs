@@ -47,6 +47,7 @@ fn host(folder: &tempfile::TempDir, clock: &Arc<watch::Sender<Moment>>) -> Arc<H
         settings: None,
         program: "patterm".into(),
         clock: Clock::Fake(clock.clone()),
+        events: patterm_events::EventLog::none(),
     };
     let (host, _) = Host::load(parts).unwrap();
     Arc::new(host)

@@ -24,6 +24,11 @@ pub(crate) struct Change {
 }
 
 impl Change {
+    /// The number of its revision, which grows with every change in the project.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// The number and the content's digest, so that a revision never refers to different
     /// content, even if the machine stopped before the number of an observed edit was saved.
     pub(crate) fn revision(&self) -> String {
@@ -116,6 +121,16 @@ impl Index {
             entry.seen = None;
         }
         entry.current.clone()
+    }
+
+    /// The pads of which a revision is not `known`, or a write was in progress.
+    pub(crate) fn unsettled(&self, known: impl Fn(&str, u64) -> bool) -> Vec<String> {
+        let is_settled = |(name, entry): &(&String, &Entry)| {
+            let is_known = |change: &Change| known(name, change.number);
+            entry.intended.is_none() && entry.current.as_ref().is_some_and(is_known)
+        };
+        let unsettled = self.pads.iter().filter(|entry| !is_settled(entry));
+        unsettled.map(|(name, _)| name.clone()).collect()
     }
 
     /// Whether a write to a pad was in progress.

@@ -8,6 +8,7 @@ mod error;
 mod folder;
 mod index;
 mod name;
+mod recorder;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use patterm_events::EventLog;
 use patterm_store::clock::Clock;
 use patterm_store::limits::Limits;
 use patterm_store::state::{StateDir, StateError};
@@ -38,6 +40,18 @@ impl SharedPads {
     /// Reads what earlier servers of this project left.
     pub fn load(state: &StateDir, limits: &Limits, clock: Clock) -> Result<Self, StateError> {
         Ok(Self(Arc::new(Mutex::new(Pads::load(state, limits, clock)?))))
+    }
+
+    /// Does the same, and records all changes as events.
+    pub fn load_recorded(
+        state: &StateDir,
+        limits: &Limits,
+        clock: Clock,
+        events: EventLog,
+    ) -> Result<Self, StateError> {
+        let mut pads = Pads::load(state, limits, clock)?;
+        pads.record_in(events);
+        Ok(Self(Arc::new(Mutex::new(pads))))
     }
 
     /// Waits for the lock. The guard moves to the thread that does the work, so the lock is

@@ -8,6 +8,8 @@ use crate::error::PadError;
 use crate::folder::{Content, Folder, Placed, is_not_a_regular_file};
 use crate::index::{Change, FileState, Index, Revision};
 use crate::name::PadName;
+use crate::recorder::{PadRecorder, Way};
+use patterm_events::EventLog;
 use patterm_store::clock::Clock;
 use patterm_store::limits::Limits;
 use patterm_store::state::{self, StateDir, StateError};
@@ -27,6 +29,7 @@ pub struct Pads {
     most_pads: usize,
     most_bytes: usize,
     clock: Clock,
+    recorder: PadRecorder,
 }
 
 /// A pad's content and its revision.
@@ -58,9 +61,23 @@ impl Pads {
         let index = state::read(&index_file, VERSION)?.unwrap_or_default();
         let folder = Folder::at(state.file(FOLDER));
         let (most_pads, most_bytes) = (limits.pads, limits.pad_bytes);
-        let pads = Self { folder, index_file, index, most_pads, most_bytes, clock };
+        let recorder = PadRecorder::default();
+        let pads = Self { folder, index_file, index, most_pads, most_bytes, clock, recorder };
         pads.remove_leftovers();
         Ok(pads)
+    }
+
+    /// Records all changes as events, and those that happened before without being recorded.
+    pub(crate) fn record_in(&mut self, events: EventLog) {
+        self.recorder = PadRecorder::new(events);
+        let Ok((names, _)) = self.folder.names() else { return };
+        self.recorder.keep_only(&names);
+        let unsettled =
+            self.index.unsettled(|name, number| self.recorder.is_recorded(name, number));
+        for name in names.iter().filter(|name| unsettled.iter().any(|one| one == name.as_str())) {
+            // A pad that cannot be read now is compared when it is read.
+            let _ = self.observe(name);
+        }
     }
 
     /// Removes the unfinished files of a server that died. Content that it replaced
@@ -113,7 +130,7 @@ impl Pads {
     ) -> Result<Revision, PadError> {
         self.check_size(name, content.len())?;
         let before = self.expect(name, expected)?;
-        match self.put(name, content.as_bytes(), before.as_ref(), by)? {
+        match self.put(name, content.as_bytes(), before.as_ref(), by, Way::Written)? {
             Some(revision) => Ok(revision),
             // Another writer was faster. Its content is not the expected one.
             None => match self.expect(name, expected) {
@@ -163,6 +180,7 @@ impl Pads {
             Placed::Yes => {
                 self.index.forget(name);
                 self.save_observed();
+                self.recorder.removed(name.as_str());
                 Ok(())
             }
             // Another writer was faster. Its content is not the expected one.
@@ -188,7 +206,7 @@ impl Pads {
             let old = before.as_ref().map_or(&[][..], |before| &before.bytes);
             self.check_size(name, old.len() + content.len())?;
             let all = [old, content.as_bytes()].concat();
-            if let Some(revision) = self.put(name, &all, before.as_ref(), by)? {
+            if let Some(revision) = self.put(name, &all, before.as_ref(), by, Way::Appended)? {
                 return Ok(revision);
             }
         }
@@ -199,6 +217,7 @@ impl Pads {
     pub fn list(&mut self) -> Result<PadList, PadError> {
         let (names, _) = self.folder.names()?;
         self.index.keep_only(&names);
+        self.recorder.keep_only(&names);
         let mut listed = PadList::default();
         let mut any_news = false;
         for name in names.iter().take(self.most_pads) {
@@ -233,11 +252,13 @@ impl Pads {
         let content = self.folder.read(name, self.most_bytes).map_err(failed("read", name))?;
         let Some(content) = content else {
             self.index.forget(name);
+            self.recorder.removed(name.as_str());
             return Ok(None);
         };
         let Content { size: bytes, digest, stamp, .. } = &content;
         let found = FileState { digest, bytes: *bytes, stamp, at: self.clock.wall_ms() };
         let (change, news) = self.index.observe(name, &found);
+        self.recorder.found(name, &change);
         self.index.keep_youngest(self.most_pads, name);
         Ok(Some((content, change, news)))
     }
@@ -265,6 +286,7 @@ impl Pads {
         content: &[u8],
         before: Option<&Content>,
         by: &str,
+        way: Way,
     ) -> Result<Option<Revision>, PadError> {
         self.folder.ensure()?;
         if before.is_none() {
@@ -280,7 +302,10 @@ impl Pads {
         // will find out.
         let placed = prepared.and_then(|()| self.folder.place(name, before));
         match placed.map_err(failed("write", name))? {
-            Placed::Yes => Ok(self.index.settle(name).map(Revision::from)),
+            Placed::Yes => Ok(self.index.settle(name).map(|change| {
+                self.recorder.changed(name, &change, way);
+                Revision::from(change)
+            })),
             Placed::Changed => {
                 self.index.abandon(name);
                 Ok(None)

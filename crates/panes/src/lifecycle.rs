@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use patterm_events::in_scope;
 use patterm_keeper::log::{Log, Reader};
 use patterm_keeper::{Pane, Program};
 use patterm_screen::Size;
@@ -449,8 +450,10 @@ impl Panes {
         exit: Option<Exit>,
         ended: impl Fn(&ProcessId, RunNumber),
     ) {
-        let stopping = self.run_of(id).is_some_and(|run| run.is_stopping());
-        self.processes.note(id, |process| {
+        let stopping = self.run_of(id).filter(|run| run.is_stopping());
+        let actor = stopping.as_ref().map(|run| run.stopped_by()).unwrap_or_default();
+        let stopping = stopping.is_some();
+        let note = |process: &mut Process| {
             // The next server sees an end again that an earlier one has recorded.
             if process.runs != number || !process.status.is_alive() {
                 return;
@@ -462,7 +465,8 @@ impl Panes {
                 Some(_) if stopping => Status::Stopped,
                 Some(_) => Status::Exited,
             };
-        });
+        };
+        in_scope(actor, || self.processes.note(id, note));
         ended(id, number);
         if let Some(run) = self.run_of(id).filter(|run| run.number == number) {
             run.settle();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use patterm_events::EventLog;
 use patterm_store::clock::Clock;
 use patterm_store::limits::Limits;
 use patterm_store::project::Project;
@@ -34,6 +35,8 @@ pub struct Panes {
     pub(crate) limits: Limits,
     /// Panes whose processes may run outside of any pane.
     pub(crate) left_behind: LeftBehind,
+    /// Where events are recorded.
+    events: EventLog,
     /// For times that are stored.
     pub(crate) clock: Clock,
     /// Counts commands beside processes, for the names of their panes.
@@ -68,6 +71,7 @@ impl Panes {
             state: state.clone(),
             limits: limits.clone(),
             left_behind: LeftBehind::default(),
+            events: EventLog::none(),
             clock,
             side_commands: AtomicU64::new(0),
             side_panes: SidePanes::default(),
@@ -77,6 +81,17 @@ impl Panes {
             started: Notify::new(),
         };
         Ok((panes, events))
+    }
+
+    /// Records what happens to processes as events.
+    #[must_use]
+    pub fn with_events(self, events: EventLog) -> Self {
+        Self { processes: self.processes.with_events(events.clone()), events, ..self }
+    }
+
+    /// The log of the project's events.
+    pub fn events(&self) -> &EventLog {
+        &self.events
     }
 
     /// The clock for times that are stored.

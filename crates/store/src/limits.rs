@@ -26,6 +26,8 @@ pub struct Limits {
     pub agent_depth: usize,
     /// Bytes of one process's output kept on disk: a day of a busy dev server.
     pub log_bytes: u64,
+    /// Bytes of the log of events: weeks of a busy team.
+    pub event_bytes: u64,
     /// Bytes of memory for the scrolled-off lines of all screens together: almost a million
     /// lines, and with 200 panes less than half of the 300 MiB that a server may use.
     pub history_bytes: usize,
@@ -56,6 +58,7 @@ impl Default for Limits {
             agents: 50,
             agent_depth: 3,
             log_bytes: 64 << 20,
+            event_bytes: 64 << 20,
             history_bytes: 96 << 20,
             waiters: 2_000,
             pads: 500,
@@ -68,7 +71,7 @@ impl Default for Limits {
 
 impl Limits {
     /// The names by which limits are set.
-    pub const NAMES: [&str; 15] = [
+    pub const NAMES: [&str; 16] = [
         "message_bytes",
         "answer_bytes",
         "connections",
@@ -78,6 +81,7 @@ impl Limits {
         "agents",
         "agent_depth",
         "log_bytes",
+        "event_bytes",
         "history_bytes",
         "waiters",
         "pads",
@@ -113,6 +117,7 @@ impl Limits {
             "agents" => self.agents = size,
             "agent_depth" => self.agent_depth = size,
             "log_bytes" => self.log_bytes = number.max(LEAST_LOG_BYTES),
+            "event_bytes" => self.event_bytes = number.max(LEAST_EVENT_BYTES),
             "history_bytes" => self.history_bytes = size,
             "waiters" => self.waiters = size,
             "pads" => self.pads = size,
@@ -133,6 +138,9 @@ const NEVER_UNUSED: u64 = 365 * 24 * 3600;
 
 /// A shorter limit would reject every useful message.
 pub(crate) const LEAST_MESSAGE_BYTES: usize = 1 << 10;
+
+/// Each class of events needs a few files of a useful size.
+const LEAST_EVENT_BYTES: u64 = 1 << 20;
 
 /// A log's first two files need this much.
 pub const LEAST_LOG_BYTES: u64 = 1 << 20;

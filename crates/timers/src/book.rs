@@ -184,6 +184,11 @@ impl Book {
         self.end_where(End::OwnerClosed, |timer| timer.owner == *owner)
     }
 
+    /// How a timer ended, if it is one of the last that did.
+    pub(crate) fn how_ended(&self, id: &TimerId) -> Option<End> {
+        self.ended.iter().find(|ended| ended.id == *id).map(|ended| ended.how)
+    }
+
     pub(crate) fn pause(&mut self, id: &TimerId, now: &Moment) {
         if let Some(timer) = self.timers.iter_mut().find(|timer| timer.id == *id && !timer.paused) {
             timer.paused = true;
@@ -228,7 +233,7 @@ impl Book {
     }
 
     fn gone(&self, id: &TimerId) -> TimerError {
-        let ended = self.ended.iter().find(|ended| ended.id == *id).map(|ended| ended.how);
+        let ended = self.how_ended(id);
         let was_there = id.number().is_some_and(|number| (1..=self.last).contains(&number));
         let id = id.clone();
         match ended {

@@ -14,6 +14,7 @@ mod interfaces;
 mod limits;
 mod observation;
 mod record;
+mod recorder;
 mod store;
 
 pub use book::{Condition, NewTimer};

@@ -12,6 +12,8 @@ use crate::firing_text;
 use crate::interfaces::{Deliver, Observe};
 use crate::observation::Observation;
 use crate::record::{End, Timer, TimerId};
+use crate::recorder::TimerRecorder;
+use patterm_events::EventLog;
 use patterm_panes::process::ProcessId;
 use patterm_store::clock::{Clock, Moment};
 use patterm_store::state::{self, StateDir, StateError};
@@ -38,6 +40,7 @@ struct Inner {
     book: Book,
     /// Whether the book has changes that are not on disk yet.
     unwritten: bool,
+    recorder: TimerRecorder,
 }
 
 impl Timers {
@@ -52,7 +55,8 @@ impl Timers {
         let left: Book = state::read(&file, VERSION)?.unwrap_or_default();
         let mut book = left.clone();
         book.recover(&clock.now(), &deliver.delivered(), |owner| observe.process(owner).is_some());
-        let inner = Mutex::new(Inner { unwritten: book != left, book });
+        let recorder = TimerRecorder::default();
+        let inner = Mutex::new(Inner { unwritten: book != left, book, recorder });
         Ok(Self {
             file,
             observe,
@@ -62,6 +66,17 @@ impl Timers {
             wakeup: Notify::new(),
             changes: watch::Sender::new(0),
         })
+    }
+
+    /// Records all changes as events, and those that an earlier server made without recording them.
+    #[must_use]
+    pub fn with_events(self, events: EventLog) -> Self {
+        let mut recorder = TimerRecorder::new(events);
+        let mut inner = self.lock();
+        recorder.compare(&inner.book, true);
+        inner.recorder = recorder;
+        drop(inner);
+        self
     }
 
     /// Sets a timer; returns it, and whether it already existed.
@@ -195,6 +210,8 @@ impl Timers {
             Ok(()) => inner.unwritten = false,
             Err(error) => tracing::error!(%error, "cannot record the changes of timers yet"),
         }
+        let Inner { book, recorder, .. } = &mut *inner;
+        recorder.compare(book, false);
     }
 
     /// Changes the book; it is unchanged if it cannot be saved.
@@ -208,7 +225,9 @@ impl Timers {
         let answer = change(&mut next)?;
         next.note_wall(&self.now());
         write(&self.file, VERSION, &next)?;
-        *inner = Inner { book: next, unwritten: false };
+        (inner.book, inner.unwritten) = (next, false);
+        let Inner { book, recorder, .. } = &mut *inner;
+        recorder.compare(book, false);
         drop(inner);
         self.wakeup.notify_one();
         self.changes.send_modify(|count| *count += 1);

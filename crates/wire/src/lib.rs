@@ -6,6 +6,7 @@ pub mod base64;
 pub mod declared;
 pub mod environment;
 pub mod error;
+pub mod events;
 pub mod follow;
 pub mod frame;
 pub mod id;

@@ -140,6 +140,9 @@ fn cases(verb: &str) -> Option<(u8, &'static [&'static [&'static str]])> {
         "message" => (1, &[&["message", "p2", "x"]]),
         "key" => (1, &[&["key", "prints", "enter"], &["key", "prints", HOSTILE]]),
         "messages" => (1, &[&["messages"], &["messages", "--json"]]),
+        "events" => {
+            (1, &[&["events"], &["events", "--json"], &["events", HOSTILE], &["events", "verify"]])
+        }
         "timers" => (1, &[&["timers"], &["timers", "--json"]]),
         "pads" => (1, &[&["pads"], &["pads", "--json"]]),
         "pad" => (1, &[&["pad", "plan"], &["pad", "plan", "--json"], &["pad", HOSTILE]]),

@@ -27,6 +27,7 @@ const EXAMPLES: &[&[&str]] = &[
     &["agent", "parrot", "--json"],
     &["agents", "--json"],
     &["shell", "--json"],
+    &["events", "--type", "pad.created", "--json"],
     &["timers", "--json"],
     &["pads", "--json"],
     &["pad", "plan", "--json"],

@@ -96,6 +96,7 @@ const VERBS: &[Verb] = &[
     verb("close", &["ID"]).wrong(&[]).of_id(&[]),
     verb("attach", &[]).stays().wrong(&["--raw"]),
     verb("messages", &[]).json(&[], Json::List),
+    verb("events", &[]).json(&[], Json::List).wrong(&["--since", "soon"]),
     verb("timers", &[]).json(&[], Json::List),
     verb("pads", &[]).json(&[], Json::List),
     verb("pad", &["plan"]).json(&["plan"], Json::Object).wrong(&["plan", "--edit", "--append"]),

@@ -11,6 +11,7 @@ mod gate;
 pub mod long_texts;
 mod receipt;
 mod record;
+mod recorder;
 mod store;
 mod submit;
 mod texts;

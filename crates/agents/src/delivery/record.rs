@@ -161,6 +161,11 @@ impl Delivery {
         self.stage == DeliveryStage::Done && is_stalled && !self.text.is_empty()
     }
 
+    /// Writing has begun at some time.
+    pub(super) fn was_typed(&self) -> bool {
+        self.shown_before.is_some()
+    }
+
     /// The part of its text that is still stored: all of it, or its beginning.
     pub(super) fn known_text(&self) -> &str {
         match self.text.is_empty() {

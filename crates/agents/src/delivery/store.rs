@@ -14,10 +14,13 @@ use super::receipt::{Receipt, ReceiptState};
 use super::record::{
     Delivery, DeliveryStage, Ending, NewDelivery, Pending, SUBMITTING, Source, excerpt,
 };
+use super::recorder::DeliveryRecorder;
 use super::texts::Texts;
+use patterm_events::EventLog;
 use patterm_panes::process::ProcessId;
 use patterm_store::clock::Clock;
 use patterm_store::state::{self, StateDir, StateError};
+use patterm_store::sync::lock;
 
 const FILE: &str = "deliveries.json";
 const VERSION: u32 = 1;
@@ -81,6 +84,8 @@ pub struct Deliveries {
     /// Counts the changes.
     changes: watch::Sender<u64>,
     clock: Clock,
+    /// Locked while the table is.
+    recorder: Mutex<DeliveryRecorder>,
 }
 
 impl Deliveries {
@@ -98,7 +103,16 @@ impl Deliveries {
         }
         let texts = Texts::within(state);
         texts.retain(table.deliveries.iter().map(|delivery| delivery.id));
-        Ok(Self { file, texts, table: Mutex::new(table), changes: watch::Sender::new(0), clock })
+        let (table, changes) = (Mutex::new(table), watch::Sender::new(0));
+        Ok(Self { file, texts, table, changes, clock, recorder: Mutex::default() })
+    }
+
+    /// Records what happens to all texts as events, and what an earlier server did not record.
+    #[must_use]
+    pub(crate) fn with_events(self, events: EventLog) -> Self {
+        let mut recorder = DeliveryRecorder::new(events);
+        recorder.compare(&self.table().deliveries, true);
+        Self { recorder: Mutex::new(recorder), ..self }
     }
 
     /// Queues a text and returns its number; it is on disk by then.
@@ -136,6 +150,7 @@ impl Deliveries {
         });
         state::write(&self.file, VERSION, &next)?;
         *table = next;
+        self.record(&table);
         drop(table);
         self.notify();
         Ok(id)
@@ -327,6 +342,7 @@ impl Deliveries {
         if delivery.receipt.evidence != evidence || delivery.pending != pending {
             delivery.pending = pending;
             delivery.receipt = Receipt::new(ReceiptState::Queued, evidence);
+            self.record(&table);
             drop(table);
             self.notify();
         }
@@ -380,6 +396,7 @@ impl Deliveries {
         let changed = delivery.clone();
         write(&self.file, VERSION, &next)?;
         *table = next;
+        self.record(&table);
         drop(table);
         self.notify();
         Ok(Some(changed))
@@ -498,6 +515,11 @@ impl Deliveries {
         if let Err(error) = state::write_reserved(&self.file, VERSION, table) {
             tracing::error!(%error, "cannot write the result of a delivery to disk; it is written with the next change");
         }
+        self.record(table);
+    }
+
+    fn record(&self, table: &Table) {
+        lock(&self.recorder).compare(&table.deliveries, false);
     }
 
     fn notify(&self) {

@@ -12,6 +12,7 @@ mod complete;
 mod contributing_example;
 mod doctor;
 mod environment;
+mod events;
 mod generate;
 mod help;
 mod hook;
@@ -63,7 +64,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Look",
         &[
             "overview", "ps", "status", "logs", "screen", "search", "wait", "agents", "messages",
-            "timers",
+            "timers", "events",
         ],
     ),
     ("Act", &["send", "key", "message", "start", "stop", "restart", "close", "down", "restore"]),
@@ -84,6 +85,7 @@ pub(crate) enum Verb {
     Completions(generate::CompletionsVerb),
     Doctor(doctor::DoctorVerb),
     Down(up::DownVerb),
+    Events(events::EventsVerb),
     Hook(hook::HookVerb),
     Init(init::InitVerb),
     Keeper(keeper::KeeperVerb),
@@ -133,6 +135,7 @@ impl Verb {
             Self::Completions(verb) => verb.run(),
             Self::Doctor(verb) => verb.run(),
             Self::Down(verb) => verb.run(),
+            Self::Events(verb) => verb.run(),
             Self::Hook(verb) => verb.run(),
             Self::Init(verb) => verb.run(),
             Self::Keeper(verb) => verb.run(),

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::{HttpContext, NATIVE};
 use super::response::{empty, not_allowed};
-use super::{bots, cors, lane, mcp, monitor};
+use super::{bots, cors, events, lane, mcp, monitor};
 
 /// How long a connection that is being closed may take to finish its response.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
@@ -115,6 +115,7 @@ pub(super) enum Route {
     Health,
     Servers,
     Metrics,
+    Events,
     /// The MCP endpoint of a server.
     Mcp(String),
     /// Anything below `/bots`.
@@ -129,6 +130,7 @@ impl Route {
             "/healthz" => Self::Health,
             "/servers" => Self::Servers,
             "/metrics" => Self::Metrics,
+            "/events" => Self::Events,
             "/bots" => Self::Bots,
             _ if path.starts_with("/bots/") => Self::Bots,
             _ => named_server(path).map_or(Self::Nothing, Self::Mcp),
@@ -140,7 +142,9 @@ impl Route {
         match self {
             Self::Mcp(_) => mcp::METHODS,
             Self::Bots => bots::METHODS,
-            Self::Health | Self::Servers | Self::Metrics | Self::Nothing => "GET, HEAD, OPTIONS",
+            Self::Health | Self::Servers | Self::Metrics | Self::Events | Self::Nothing => {
+                "GET, HEAD, OPTIONS"
+            }
         }
     }
 }
@@ -208,6 +212,7 @@ async fn handle<B: RequestBody + 'static>(
         Route::Health => monitor::healthz(),
         Route::Servers => monitor::servers(&context, request.uri(), request.headers()),
         Route::Metrics => monitor::metrics(&context, request.uri(), request.headers()),
+        Route::Events => events::serve(&context, request.uri(), request.headers()),
     }
 }
 

@@ -10,6 +10,7 @@ mod bot_servers;
 mod bots;
 mod context;
 mod cors;
+mod events;
 pub(crate) mod head;
 mod headers;
 mod known;
@@ -99,7 +100,23 @@ pub trait NativeTools: Send + Sync {
         &self,
         principal: &Principal,
     ) -> Result<(Arc<dyn McpPeer>, mpsc::Receiver<Notification>), GatewayError>;
+
+    /// The project's events from this number on, or from now on; `None` if there are none.
+    fn events(&self, since: Option<u64>) -> Option<Box<dyn EventFeed>> {
+        let _ = since;
+        None
+    }
 }
+
+/// Events in the order of their numbers.
+pub trait EventFeed: Send {
+    /// Waits for the next events: their numbers and JSON texts; `None` at the end. May be dropped and called again.
+    fn next(&mut self) -> PendingEvents<'_>;
+}
+
+/// The next events.
+pub type PendingEvents<'a> =
+    std::pin::Pin<Box<dyn Future<Output = Option<Vec<(u64, String)>>> + Send + 'a>>;
 
 /// The configuration of the endpoints.
 pub struct HttpConfig {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use patterm_events::{About, EventError, acting, current_actor, in_scope};
 use patterm_gateway::raw;
 use patterm_wire::declared::{
     DeclaredNames, DeclaredOutcome, DeclaredResult, Down, Up, WaitUntilReady,
@@ -14,6 +15,7 @@ use patterm_wire::declared::{
 };
 use patterm_wire::environment::{CallerEnvironment, PassEnvironment};
 use patterm_wire::error::{INTERNAL_ERROR, INVALID_REQUEST};
+use patterm_wire::events::{EventLines, EventQuery, ExportEvents, Fact, LogVerdict, VerifyEvents};
 use patterm_wire::follow::MessageInfo;
 use patterm_wire::method::Empty;
 use patterm_wire::requests::{
@@ -53,6 +55,7 @@ use crate::web::TokenError;
 use patterm_agents::delivery::Delivery;
 use patterm_agents::{AnswerOutcome, ChosenOption};
 use patterm_panes::process::{Cause, ProcessId};
+use patterm_project::project_file::TrustError;
 
 /// The messages of one caller's connection.
 pub(crate) struct Dispatch {
@@ -243,6 +246,7 @@ impl Dispatch {
         };
         let method = method.to_owned();
         let limit = self.host.limits.answer_bytes;
+        let work = acting(self.caller.actor(), work);
         Box::pin(async move {
             let outcome = tokio::select! {
                 biased;
@@ -407,6 +411,8 @@ impl Dispatch {
             AnswerDialog::NAME => self.serve::<AnswerDialog, _>(params, answer_dialog),
             Trust::NAME => self.serve::<Trust, _>(params, trust),
             Token::NAME => self.serve::<Token, _>(params, token),
+            ExportEvents::NAME => self.serve::<ExportEvents, _>(params, export_events),
+            VerifyEvents::NAME => self.serve::<VerifyEvents, _>(params, verify_events),
             OpenHttp::NAME => self.serve::<OpenHttp, _>(params, open_http),
             Restore::NAME => self.serve::<Restore, _>(params, restore),
             Up::NAME => {
@@ -558,6 +564,25 @@ async fn messages(host: Arc<Host>, request: MessagesRequest) -> Result<MessageTe
     Ok(MessageTexts { messages: blocking(read).await? })
 }
 
+/// Returns events as they are stored.
+async fn export_events(host: Arc<Host>, query: EventQuery) -> Result<EventLines, ErrorObject> {
+    let page = blocking(move || {
+        let page = host.events.lines(&query)?;
+        Ok((page, *host.events.last().borrow()))
+    });
+    let (page, last) = page.await?.map_err(unreadable)?;
+    Ok(EventLines { lines: page.events, next: page.next, more: page.next <= last })
+}
+
+/// Checks the log of events.
+async fn verify_events(host: Arc<Host>, Empty {}: Empty) -> Result<LogVerdict, ErrorObject> {
+    blocking(move || host.events.verify()).await?.map_err(unreadable)
+}
+
+fn unreadable(error: EventError) -> ErrorObject {
+    ToolError::new(ErrorKind::Unavailable, error.to_string()).into_rpc()
+}
+
 /// Measures all processes.
 async fn measure(host: Arc<Host>, request: UsageRequest) -> Result<UsageResult, ErrorObject> {
     blocking(move || usage::measure(&host, request)).await
@@ -587,7 +612,7 @@ async fn answer_dialog(
         OptionRef::Label(label) => ChosenOption::Label(label),
     };
     let work = async move { host.agents.answer_dialog(&id, &request.dialog, &option).await };
-    let (state, reason) = match tokio::spawn(work).await.map_err(broken)? {
+    let (state, reason) = match tokio::spawn(acting(current_actor(), work)).await.map_err(broken)? {
         AnswerOutcome::Accepted(evidence) => (AnswerState::Accepted, evidence),
         AnswerOutcome::Unconfirmed(why) => (AnswerState::Unconfirmed, why),
         AnswerOutcome::Refused(why) => (AnswerState::Refused, why),
@@ -597,7 +622,12 @@ async fn answer_dialog(
 
 /// Trusts the project file with the content that the person has seen.
 async fn trust(host: Arc<Host>, request: TrustRequest) -> Result<Empty, ErrorObject> {
-    let trusted = blocking(move || host.declared.trust_project_file(&request.hash)).await?;
+    let trust = move || {
+        host.declared.trust_project_file(&request.hash)?;
+        host.events.record(About::project(), Fact::ProjectFileTrusted { hash: request.hash });
+        Ok::<_, TrustError>(())
+    };
+    let trusted = blocking(trust).await?;
     trusted.map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())?;
     Ok(Empty {})
 }
@@ -632,7 +662,7 @@ async fn restore(host: Arc<Host>, request: RestoreRequest) -> Result<RestoreResu
             false => host.lifecycle.restore(ids).await,
         }
     };
-    let processes = tokio::spawn(work).await.map_err(broken)?;
+    let processes = tokio::spawn(acting(current_actor(), work)).await.map_err(broken)?;
     Ok(RestoreResult { processes })
 }
 
@@ -647,13 +677,13 @@ async fn up(
         let environment = passed.as_ref().map(|passed| passed.given(is_person));
         host.lifecycle.up(&request.names, environment).await
     };
-    declared_result(tokio::spawn(work).await.map_err(broken)?)
+    declared_result(tokio::spawn(acting(current_actor(), work)).await.map_err(broken)?)
 }
 
 /// Stops declared processes; also runs to the end.
 async fn down(host: Arc<Host>, request: DeclaredNames) -> Result<DeclaredResult, ErrorObject> {
     let work = async move { host.lifecycle.down(&request.names).await };
-    declared_result(tokio::spawn(work).await.map_err(broken)?)
+    declared_result(tokio::spawn(acting(current_actor(), work)).await.map_err(broken)?)
 }
 
 /// The longest wait for declared processes, as for a line of output.
@@ -748,7 +778,8 @@ async fn hook(
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ErrorObject> {
-    tokio::task::spawn_blocking(work).await.map_err(broken)
+    let actor = current_actor();
+    tokio::task::spawn_blocking(move || in_scope(actor, work)).await.map_err(broken)
 }
 
 fn broken(error: tokio::task::JoinError) -> ErrorObject {

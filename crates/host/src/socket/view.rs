@@ -3,9 +3,12 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use patterm_events::{About, in_scope};
 use patterm_screen::Size;
+use patterm_wire::events::{Actor, Fact};
 use patterm_wire::view::{self, SizePolicy, View, ViewAttached, ViewRequest};
 use patterm_wire::{ErrorObject, Framing, Method, reply};
 use tokio::net::UnixStream;
@@ -61,7 +64,12 @@ impl Upgrade<ViewRequest> {
                     received: rest,
                     prefers_snapshots: params.is_some_and(|params| params.pictures),
                 };
-                follow(host.panes.data_plane.attach(view), &host, &run).await;
+                let actor = origin.actor_at_view();
+                let about = || About::process(&run.id).run(run.number.get());
+                host.events.record_by(actor.clone(), about(), Fact::ViewAttached {});
+                let view = host.panes.data_plane.attach(view);
+                follow(view, &host, &run, &actor).await;
+                host.events.record_by(actor, about(), Fact::ViewDetached {});
                 host.panes.note_size(&run.id, run.views().agreed());
                 host.last_viewed.send_modify(|_| ());
                 Ok(())
@@ -103,20 +111,70 @@ impl Upgrade<ViewRequest> {
     }
 }
 
+/// Input that follows other input within this time belongs to the same burst: a person types a line without a longer
+/// pause.
+const BURST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long a burst is at most, so that somebody who never pauses is recorded, too.
+const BURST_TIME: Duration = Duration::from_secs(30);
+
+/// Input of one view without long pauses.
+#[derive(Debug, Default)]
+struct InputBurst {
+    /// The bytes of all bursts before.
+    recorded: u64,
+    /// When it began, and when it is over.
+    open: Option<(Instant, Instant)>,
+}
+
+impl InputBurst {
+    /// There was more input.
+    fn go_on(&mut self) {
+        let now = Instant::now();
+        let began = self.open.map_or(now, |(began, _)| began);
+        self.open = Some((began, (now + BURST_PAUSE).min(began + BURST_TIME)));
+    }
+
+    /// Waits until it is over; forever while there is none.
+    async fn is_over(&self) {
+        match self.open {
+            Some((_, over)) => sleep_until(over).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Its length; `bytes` are those of all bursts.
+    fn take(&mut self, bytes: u64) -> u64 {
+        self.open = None;
+        bytes - std::mem::replace(&mut self.recorded, bytes)
+    }
+}
+
 /// Does what the control plane has to do for a view, until its client is gone.
-async fn follow(mut view: AttachedView, host: &Host, run: &ProcessRun) {
+async fn follow(mut view: AttachedView, host: &Host, run: &ProcessRun, actor: &Actor) {
     let (news, shutdown) = (view.news.clone(), host.shutdown.clone());
     let mut listens_from = Instant::now();
+    let mut burst = InputBurst::default();
+    let record = |burst: &mut InputBurst| {
+        let length = burst.take(news.typed_bytes.load(Ordering::Relaxed));
+        let about = About::process(&run.id).run(run.number.get());
+        let about = about.at(run.watch().borrow().parsed.get());
+        if length > 0 {
+            host.events.record_by(actor.clone(), about, Fact::InputSent { length });
+        }
+    };
     loop {
         let listens = Instant::now() >= listens_from;
         tokio::select! {
             biased;
-            () = shutdown.cancelled() => return,
-            _ = &mut view.over => return,
+            () = shutdown.cancelled() => return record(&mut burst),
+            _ = &mut view.over => return record(&mut burst),
+            () = burst.is_over() => record(&mut burst),
             () = news.resized.notified() => host.panes.note_size(&run.id, run.views().agreed()),
             // A person who types into a process has seen its request for attention.
             () = news.typed.notified(), if listens => {
-                host.panes.attended(&run.id);
+                in_scope(actor.clone(), || host.panes.attended(&run.id));
+                burst.go_on();
                 listens_from = Instant::now() + TYPED_PAUSE;
             }
             () = sleep_until(listens_from), if !listens => {}

@@ -8,6 +8,8 @@ mod close_process;
 mod contributing_example;
 mod error;
 mod error_kinds;
+mod event_answer;
+mod get_events;
 mod get_process_output;
 mod get_process_ports;
 mod get_process_raw_output;
@@ -61,6 +63,7 @@ mod timer_wait;
 mod tool;
 mod topics;
 mod wait_for_agents;
+mod wait_for_event;
 mod wait_for_output;
 mod wait_for_pattern;
 mod whoami;
@@ -100,6 +103,8 @@ impl Registry {
             .with::<wait_for_pattern::WaitForPattern>()
             .with::<wait_for_output::WaitForOutput>()
             .with::<wait_for_agents::WaitForAgents>()
+            .with::<get_events::GetEvents>()
+            .with::<wait_for_event::WaitForEvent>()
             .with::<get_process_ports::GetProcessPorts>()
             .with::<send_input::SendInput>()
             .with::<send_message::SendMessage>()

@@ -5,8 +5,11 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use patterm_events::About;
+use patterm_wire::events::Fact;
 use rmcp::model::{MetaObject, Tool as Descriptor, ToolAnnotations};
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use super::error::{ErrorKind, ToolError};
 use super::schema;
@@ -122,12 +125,25 @@ impl fmt::Debug for Registry {
 
 fn call<T: Tool>(arguments: Map<String, Value>, call: Call) -> Answer {
     Box::pin(async move {
-        let args = serde_json::from_value(Value::Object(arguments))
-            .map_err(|e| ToolError::new(ErrorKind::InvalidArgument, e.to_string()))?;
-        let answer = T::call(args, call).await?;
-        serde_json::to_value(answer).map_err(|e| {
-            ToolError::new(ErrorKind::Internal, format!("failed to serialize the answer: {e}"))
-        })
+        if T::EFFECT == Effect::Reads {
+            return answer::<T>(arguments, call).await;
+        }
+        let (events, began) = (call.host.events.clone(), Instant::now());
+        let answer = answer::<T>(arguments, call).await;
+        let outcome = answer.as_ref().err().map_or("ok", |error| error.kind.name()).to_owned();
+        let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let fact = Fact::ToolCalled { tool: T::NAME.to_owned(), outcome, ms };
+        events.record(About::project(), fact);
+        answer
+    })
+}
+
+async fn answer<T: Tool>(arguments: Map<String, Value>, call: Call) -> Result<Value, ToolError> {
+    let args = serde_json::from_value(Value::Object(arguments))
+        .map_err(|e| ToolError::new(ErrorKind::InvalidArgument, e.to_string()))?;
+    let answer = T::call(args, call).await?;
+    serde_json::to_value(answer).map_err(|e| {
+        ToolError::new(ErrorKind::Internal, format!("failed to serialize the answer: {e}"))
     })
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use patterm_events::About;
 use patterm_screen::{Key, paste, type_text};
+use patterm_wire::events::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -109,6 +111,7 @@ impl Tool for SendInput {
             return Err(ToolError::invalid("wait_ms", why));
         }
         let bytes = encode(&args, &run)?;
+        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let enter_bytes = if args.submit { enter(&run).len() } else { 0 };
         check_size(bytes.len() + enter_bytes)?;
         if call.caller == Caller::Person {
@@ -130,6 +133,8 @@ impl Tool for SendInput {
                 if args.submit { Some(written(&run).await) } else { None }
             }
         };
+        let about = About::process(&run.id).run(run.number.get()).at(before);
+        call.host.events.record(about, Fact::InputSent { length });
         match args.wait_ms {
             None if args.tail_mode != Tail::None => until_quiet(&run, before).await,
             None | Some(0) => {}

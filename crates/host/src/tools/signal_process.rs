@@ -1,5 +1,7 @@
 //! `signal_process`: sends a signal and does nothing else.
 
+use patterm_events::About;
+use patterm_wire::events::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +42,10 @@ impl Tool for SignalProcess {
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = own(&call, &args.process_id)?;
         let signal = signal(&args.signal)?;
-        Ok(Answer { status: send(&process, signal, &call.host)? })
+        let number = signal.number();
+        let status = send(&process, signal, &call.host)?;
+        let about = About::process(&process.id).run(process.runs.get());
+        call.host.events.record(about, Fact::ProcessSignalled { signal: number });
+        Ok(Answer { status })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use patterm_events::{acting, current_actor, in_scope};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -110,7 +111,7 @@ impl Call {
         F: Future<Output = Result<T, ToolError>> + Send,
     {
         let host = self.host.clone();
-        let task = tokio::spawn(async move { work(host).await });
+        let task = tokio::spawn(acting(current_actor(), async move { work(host).await }));
         task.await.unwrap_or_else(|e| Err(broken(&e)))
     }
 
@@ -119,7 +120,9 @@ impl Call {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ToolError> {
-        tokio::task::spawn_blocking(work).await.map_err(|e| broken(&e))
+        let actor = current_actor();
+        let done = tokio::task::spawn_blocking(move || in_scope(actor, work)).await;
+        done.map_err(|e| broken(&e))
     }
 
     /// Does the same for work whose result may be large. A client gets these one at a time,

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
+use patterm_events::current_actor;
 use patterm_store::sync::lock;
+use patterm_wire::events::Actor;
 use tokio::time::Instant;
 
 use crate::tree::{self, Usage};
@@ -31,6 +33,8 @@ pub(super) struct ControlSide {
     /// Somebody asked the run to end. Set before the signal is sent and read when the end is recorded: release and
     /// acquire, since another thread of the runtime may record it. Never cleared.
     stopping: AtomicBool,
+    /// Who did so first.
+    stopped_by: OnceLock<Actor>,
     /// How often the terminal got another size. Counted while the screen is locked, so that whoever holds the lock sees
     /// the number that belongs to the screen.
     resizes: AtomicU64,
@@ -65,7 +69,12 @@ impl ControlSide {
     }
 
     pub(super) fn set_stopping(&self) {
+        let _ = self.stopped_by.set(current_actor());
         self.stopping.store(true, Ordering::Release);
+    }
+
+    pub(super) fn stopped_by(&self) -> Actor {
+        self.stopped_by.get().cloned().unwrap_or_default()
     }
 
     pub(super) fn is_stopping(&self) -> bool {

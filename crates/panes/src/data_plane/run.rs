@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use patterm_keeper::Pane;
 use patterm_keeper::log;
 use patterm_screen::{Screen, Size};
+use patterm_wire::events::Actor;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -264,6 +265,11 @@ impl ProcessRun {
     /// Records that somebody asked the run to end: its end counts as stopped, not as exited.
     pub fn set_stopping(&self) {
         self.control.set_stopping();
+    }
+
+    /// Who asked the run to end; the system if nobody did.
+    pub fn stopped_by(&self) -> Actor {
+        self.control.stopped_by()
     }
 
     /// Whether somebody asked the run to end.

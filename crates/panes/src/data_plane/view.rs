@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use patterm_screen::Size;
@@ -55,6 +56,8 @@ pub struct NewView {
 pub struct ViewNews {
     /// A person typed.
     pub typed: Notify,
+    /// How many bytes were typed so far. Only counted: the order to other memory does not matter.
+    pub typed_bytes: AtomicU64,
     /// The view changed the size of the terminal.
     pub resized: Notify,
 }
@@ -168,6 +171,10 @@ impl View {
             match frame {
                 FromView::Input(bytes) => {
                     let typed = self.typist.read(&bytes);
+                    if typed.any {
+                        let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                        self.news.typed_bytes.fetch_add(count, Ordering::Relaxed);
+                    }
                     self.note_typed(typed);
                     self.last_input = now;
                     let agreed = self.run.views().typed(self.number);

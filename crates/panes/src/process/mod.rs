@@ -2,6 +2,7 @@
 
 mod name;
 mod record;
+mod recorder;
 mod run_number;
 mod table;
 

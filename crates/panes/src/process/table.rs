@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::record::{Cause, Kind, Process, ProcessId};
+use super::recorder::ProcessRecorder;
+use patterm_events::EventLog;
 use patterm_store::clock::Moment;
 use patterm_store::state::{self, StateDir, StateError};
+use patterm_store::sync::lock;
 
 const FILE: &str = "processes.json";
 const VERSION: u32 = 1;
@@ -39,6 +42,8 @@ pub struct Processes {
     rebooted: bool,
     /// Counts the changes.
     changes: watch::Sender<u64>,
+    /// Locked while the table is.
+    recorder: Mutex<ProcessRecorder>,
 }
 
 impl Processes {
@@ -60,7 +65,16 @@ impl Processes {
                 .filter(|interruption| interruption.cause == Cause::Signal)
                 .for_each(|interruption| interruption.cause = Cause::Reboot);
         }
-        Ok(Self { file, table: Mutex::new(table), rebooted, changes: watch::Sender::new(0) })
+        let (table, changes) = (Mutex::new(table), watch::Sender::new(0));
+        Ok(Self { file, table, rebooted, changes, recorder: Mutex::default() })
+    }
+
+    /// Records all changes as events, and those that an earlier server made without recording them.
+    #[must_use]
+    pub fn with_events(self, events: EventLog) -> Self {
+        let mut recorder = ProcessRecorder::new(events);
+        recorder.compare(&self.table().processes, true);
+        Self { recorder: Mutex::new(recorder), ..self }
     }
 
     /// Adds an entry under a new id. A name that is taken gets a number.
@@ -222,6 +236,7 @@ impl Processes {
         let answer = change(&mut next);
         write(&self.file, VERSION, &next)?;
         *table = next;
+        self.record(&table);
         drop(table);
         self.notify();
         Ok(answer)
@@ -233,8 +248,13 @@ impl Processes {
         if let Err(error) = state::write_reserved(&self.file, VERSION, &*table) {
             tracing::error!(%error, "cannot write the process table; the next change writes it again");
         }
+        self.record(&table);
         drop(table);
         self.notify();
+    }
+
+    fn record(&self, table: &Table) {
+        lock(&self.recorder).compare(&table.processes, false);
     }
 
     /// Notifies everyone who follows the table.

@@ -3,6 +3,7 @@
 //! server's schemas; a missing member counts as its default, since the server may be older.
 
 mod agents;
+mod events;
 mod input;
 mod output;
 mod pads;
@@ -11,6 +12,7 @@ mod project;
 mod timers;
 
 pub use agents::*;
+pub use events::*;
 pub use input::*;
 pub use output::*;
 pub use pads::*;

@@ -11,7 +11,7 @@ use patterm_wire::tools::{
 use serde::Serialize;
 
 use merged::MergedLogs;
-use since::Since;
+pub(super) use since::{Since, local_time};
 
 use crate::client::Client;
 use crate::print::{print_bytes, print_content, print_json, warn};

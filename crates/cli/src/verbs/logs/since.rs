@@ -10,7 +10,7 @@ const MOST_SKIPPED_MINUTES: i64 = 24 * 60;
 
 /// A time, or a duration before now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Since {
+pub(crate) enum Since {
     /// So many milliseconds ago.
     Ago(u64),
     /// At this time of the day, the last time that it was.
@@ -23,7 +23,7 @@ pub(super) enum Since {
 
 impl Since {
     /// The time in milliseconds since 1970.
-    pub(super) fn wall_ms<Z: TimeZone>(self, now: &DateTime<Z>) -> u64 {
+    pub(crate) fn wall_ms<Z: TimeZone>(self, now: &DateTime<Z>) -> u64 {
         let local = |time: NaiveDateTime| {
             // A time that the clocks skip in spring means the first one after it.
             let later = (0..=MOST_SKIPPED_MINUTES).map(TimeDelta::minutes);
@@ -48,13 +48,13 @@ impl Since {
     }
 
     /// The time now, in the time zone of this machine.
-    pub(super) fn now(wall_ms: u64) -> DateTime<Local> {
+    pub(crate) fn now(wall_ms: u64) -> DateTime<Local> {
         local_time(wall_ms)
     }
 }
 
 /// A time in the time zone of this machine.
-pub(super) fn local_time(wall_ms: u64) -> DateTime<Local> {
+pub(crate) fn local_time(wall_ms: u64) -> DateTime<Local> {
     let time = i64::try_from(wall_ms).ok().and_then(DateTime::from_timestamp_millis);
     time.unwrap_or_default().with_timezone(&Local)
 }

@@ -1,0 +1,30 @@
+//! The log of a project's events: what happened, in one order, with who caused it. It is append-only, has a limited
+//! size, survives crashes, and detects damage. It knows nothing about processes, agents or tools: the parts that own
+//! a fact write it, with an [`EventLog`].
+
+mod acting;
+mod checkpoint;
+mod class_log;
+mod error;
+mod line;
+mod log;
+mod merge;
+mod new_event;
+mod reading;
+mod segment;
+mod store;
+#[cfg(test)]
+mod store_tests;
+mod syncing;
+mod tail;
+mod timeline;
+mod told;
+mod verify;
+
+pub use acting::{acting, current_actor, in_scope};
+pub use error::EventError;
+pub use log::EventLog;
+pub use new_event::{About, NewEvent};
+pub use reading::MOST_EVENTS;
+pub use store::DEFAULT_BYTES;
+pub use told::{Told, ToldProcess, ToldStatus};

@@ -1,0 +1,256 @@
+//! The log as the parts of a server use it: a handle that can be cloned, and a thread that syncs.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, Weak};
+
+use patterm_store::clock::Clock;
+use patterm_store::sync::lock;
+use patterm_wire::events::{Actor, EventPage, EventQuery, EventRecord, Fact, LogVerdict};
+use tokio::sync::watch;
+
+use crate::acting::current_actor;
+use crate::error::EventError;
+use crate::new_event::{About, NewEvent};
+use crate::reading::{self, EventSource, Texts};
+use crate::store::Store;
+use crate::syncing::SyncSignal;
+use crate::told::Told;
+use crate::verify::{self, Snapshot};
+
+/// How often a check is repeated because events were dropped under it.
+const CHECKS: usize = 3;
+
+/// The log of a project's events. Clones write into the same log.
+#[derive(Debug, Clone, Default)]
+pub struct EventLog(Option<Arc<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    store: Mutex<Store>,
+    signal: Arc<SyncSignal>,
+    /// The number of the last event that can be read.
+    last: watch::Sender<u64>,
+    can_write: bool,
+}
+
+impl EventLog {
+    /// Opens the log in a folder. `bytes` is the size of its files.
+    pub fn open(folder: &Path, bytes: u64, clock: Clock) -> Result<Self, EventError> {
+        let store = Store::open(folder, bytes, clock)?;
+        let signal = Arc::new(SyncSignal::default());
+        let last = watch::Sender::new(store.written);
+        let inner = Arc::new(Inner {
+            store: Mutex::new(store),
+            signal: signal.clone(),
+            last,
+            can_write: true,
+        });
+        let syncing = Arc::downgrade(&inner);
+        std::thread::Builder::new()
+            .name("events".into())
+            .spawn(move || sync_until_closed(&signal, &syncing))
+            .map_err(EventError::Thread)?;
+        inner.signal.notify();
+        Ok(Self(Some(inner)))
+    }
+
+    /// Opens a log to read it, without changing anything: what is recorded is forgotten. Empty if there is none.
+    pub fn open_to_read(folder: &Path, clock: Clock) -> Result<Self, EventError> {
+        if folder.symlink_metadata().is_err() {
+            return Ok(Self::none());
+        }
+        let store = Store::open_to_read(folder, clock)?;
+        let last = watch::Sender::new(store.written);
+        let (store, signal) = (Mutex::new(store), Arc::default());
+        Ok(Self(Some(Arc::new(Inner { store, signal, last, can_write: false }))))
+    }
+
+    /// A log that forgets everything, for parts that are used without a server.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Records what happened, caused by whoever the current task acts for. It survives the death of this process from
+    /// when this returns; approvals are on the disk then.
+    pub fn record(&self, about: About, fact: Fact) {
+        self.record_by(current_actor(), about, fact);
+    }
+
+    /// Does the same for a known actor.
+    pub fn record_by(&self, actor: Actor, about: About, fact: Fact) {
+        self.note(NewEvent { fact, about, actor, recovered: false });
+    }
+
+    /// Records what an earlier server did not record before it died.
+    pub fn record_recovered(&self, about: About, fact: Fact) {
+        self.note(NewEvent { fact, about, actor: Actor::System, recovered: true });
+    }
+
+    /// What happened has happened, so a failure is reported in the log only.
+    fn note(&self, event: NewEvent) {
+        if let Err(error) = self.append(event) {
+            tracing::error!(%error, "cannot record an event");
+        }
+    }
+
+    /// Appends an event; returns its number.
+    pub fn append(&self, event: NewEvent) -> Result<u64, EventError> {
+        let Some(inner) = self.0.as_ref().filter(|inner| inner.can_write) else { return Ok(0) };
+        let at_once = event.is_approval();
+        let mut store = lock(&inner.store);
+        let seq = store.append(event)?;
+        let last = store.written;
+        let must_sync = at_once || store.must_sync();
+        drop(store);
+        inner.last.send_if_modified(|known| std::mem::replace(known, last) != last);
+        if must_sync {
+            inner.sync();
+        } else {
+            inner.signal.notify();
+        }
+        Ok(seq)
+    }
+
+    /// What the events have told so far.
+    #[must_use]
+    pub fn told(&self) -> Told {
+        self.0.as_ref().map(|inner| lock(&inner.store).told.clone()).unwrap_or_default()
+    }
+
+    /// The number of the last event that can be read, as it changes.
+    #[must_use]
+    pub fn last(&self) -> watch::Receiver<u64> {
+        match &self.0 {
+            Some(inner) => inner.last.subscribe(),
+            None => watch::Sender::new(0).subscribe(),
+        }
+    }
+
+    /// Why events cannot be written at the moment.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.0.as_ref().and_then(|inner| lock(&inner.store).trouble.clone())
+    }
+
+    /// Reads events. It may read many files, so it needs a thread that may block, unless the query begins at an event
+    /// that is still in memory.
+    pub fn read(&self, query: &EventQuery) -> Result<EventPage, EventError> {
+        let EventPage { events, next, dropped } = self.lines(query)?;
+        let events =
+            events.iter().filter_map(|text| serde_json::from_str::<EventRecord>(text).ok());
+        Ok(EventPage { events: events.collect(), next, dropped })
+    }
+
+    /// Reads events as they are stored.
+    pub fn lines(&self, query: &EventQuery) -> Result<Texts, EventError> {
+        let Some(inner) = &self.0 else { return Ok(Texts { next: 1, ..Texts::default() }) };
+        let Some(since) = query.since else { return inner.newest(query) };
+        let (source, last) = inner.source(since);
+        if since > last {
+            return Ok(Texts { next: last + 1, ..Texts::default() });
+        }
+        reading::read(source, query, since, last)
+    }
+
+    /// Checks the whole log.
+    pub fn verify(&self) -> Result<LogVerdict, EventError> {
+        let Some(inner) = &self.0 else { return Ok(LogVerdict::default()) };
+        let mut verdict = LogVerdict::default();
+        for _ in 0..CHECKS {
+            let snapshot = inner.snapshot();
+            verdict = verify::verify(&snapshot)?;
+            if inner.snapshot().dropped_through == snapshot.dropped_through {
+                break;
+            }
+        }
+        Ok(verdict)
+    }
+
+    /// Brings everything to the disk. Nothing may be recorded afterwards.
+    pub fn close(&self) {
+        let Some(inner) = self.0.as_ref().filter(|inner| inner.can_write) else { return };
+        inner.signal.close();
+        if let Err(error) = lock(&inner.store).close() {
+            tracing::error!(%error, "cannot close the log of events");
+        }
+    }
+}
+
+impl Inner {
+    /// The newest events that match, and not more of the log than that needs.
+    fn newest(&self, query: &EventQuery) -> Result<Texts, EventError> {
+        let mut page = Texts::default();
+        let last = *self.last.borrow();
+        for since in reading::starts(query.limit, last) {
+            let (source, last) = self.source(since);
+            page = reading::read(source, query, since, last)?;
+            if reading::is_full(&page, query.limit) {
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    /// Where to read events from this number on, and the number of the last one.
+    fn source(&self, since: u64) -> (EventSource, u64) {
+        let store = lock(&self.store);
+        let source = match store.tail.from(since) {
+            Some(events) => EventSource::Memory(events),
+            None => EventSource::Files(store.files()),
+        };
+        (source, store.written)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let store = lock(&self.store);
+        Snapshot {
+            files: store.files(),
+            dropped_through: store.dropped_through(),
+            checkpoint: store.checkpoint.clone(),
+            last: store.written,
+        }
+    }
+
+    /// Syncs what was appended, without keeping others from appending.
+    fn sync(&self) {
+        let files = lock(&self.store).take_unsynced();
+        for file in files {
+            if let Err(error) = file.sync_data() {
+                tracing::error!(%error, "cannot sync events");
+                lock(&self.store).note_unsynced(&error);
+                self.signal.notify();
+            }
+        }
+    }
+
+    /// Writes what waits for room.
+    fn retry(&self) {
+        let mut store = lock(&self.store);
+        let _ = store.write_waiting();
+        if let Err(error) = store.keep_checkpoint() {
+            tracing::error!(%error, "cannot write the checkpoint of the events");
+        }
+        let last = store.written;
+        let again = store.is_dirty();
+        drop(store);
+        self.last.send_if_modified(|known| std::mem::replace(known, last) != last);
+        if again {
+            self.signal.notify();
+        }
+    }
+}
+
+fn sync_until_closed(signal: &SyncSignal, inner: &Weak<Inner>) {
+    while signal.wait() {
+        let Some(inner) = inner.upgrade() else { return };
+        inner.sync();
+        inner.retry();
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.signal.close();
+    }
+}

@@ -1,0 +1,195 @@
+//! What the events have told so far, as state: the processes, messages, timers and scratchpads that they know. At its
+//! start, a server compares it with the state that it loads, and records the events that are missing.
+
+use std::collections::BTreeMap;
+
+use patterm_wire::events::Fact;
+use serde::{Deserialize, Serialize};
+
+use crate::new_event::About;
+
+/// Messages that are neither delivered nor dropped: far more than processes hold. What stalled long ago stays open.
+const MOST_OPEN: usize = 4_096;
+
+/// What the events have told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// The processes that have an entry.
+    pub processes: BTreeMap<String, ToldProcess>,
+    /// The messages that were neither delivered nor dropped, with whether they stalled.
+    #[serde(with = "as_pairs")]
+    pub open_messages: BTreeMap<u64, bool>,
+    /// The highest number of a message.
+    pub last_message: u64,
+    /// The timers that did not end, with whether they are paused.
+    pub open_timers: BTreeMap<String, bool>,
+    /// The revisions of the scratchpads.
+    pub pads: BTreeMap<String, u64>,
+    /// The hash of the project file that was trusted last.
+    pub trusted: Option<String>,
+    /// The hash of the content of the project file.
+    #[serde(default)]
+    pub project_file: Option<String>,
+    /// The version of the server that began last.
+    pub version: Option<String>,
+}
+
+/// What the events have told about a process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToldProcess {
+    /// The number of its last run.
+    pub run: u64,
+    /// The state of that run.
+    pub status: ToldStatus,
+    /// It needs a person's attention.
+    #[serde(default)]
+    pub attention: bool,
+    /// The last event about the state of the agent in this run, such as `agent.idle`.
+    #[serde(default)]
+    pub agent: Option<String>,
+}
+
+/// What the events have told about a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToldStatus {
+    /// It did not begin.
+    #[default]
+    Created,
+    /// It began.
+    Started,
+    /// It is over.
+    Ended,
+}
+
+/// Numbers cannot be keys where a file has its version beside its content.
+mod as_pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        map: &BTreeMap<u64, bool>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<BTreeMap<u64, bool>, D::Error> {
+        Ok(Vec::<(u64, bool)>::deserialize(from)?.into_iter().collect())
+    }
+}
+
+impl Told {
+    /// Adds what an event tells.
+    pub(crate) fn note(&mut self, about: &About, fact: &Fact) {
+        match fact {
+            Fact::MessageAccepted { message_id, .. } => {
+                self.open_messages.insert(*message_id, false);
+                while self.open_messages.len() > MOST_OPEN {
+                    self.open_messages.pop_first();
+                }
+                self.last_message = self.last_message.max(*message_id);
+            }
+            Fact::MessageQueued { message_id, .. } => self.note_message(*message_id, false),
+            Fact::MessageStalled { message_id, .. } => self.note_message(*message_id, true),
+            Fact::MessageDelivered { message_id, .. } | Fact::MessageDropped { message_id, .. } => {
+                self.open_messages.remove(message_id);
+            }
+            Fact::TimerSet { timer_id, .. } | Fact::TimerResumed { timer_id } => {
+                self.open_timers.insert(timer_id.clone(), false);
+            }
+            Fact::TimerPaused { timer_id } => drop(self.open_timers.insert(timer_id.clone(), true)),
+            Fact::TimerFired { timer_id } | Fact::TimerCancelled { timer_id, .. } => {
+                self.open_timers.remove(timer_id);
+            }
+            Fact::PadCreated { name, revision, .. }
+            | Fact::PadWritten { name, revision, .. }
+            | Fact::PadAppended { name, revision, .. }
+            | Fact::PadEditedOutside { name, revision, .. } => {
+                self.pads.insert(name.clone(), *revision);
+            }
+            Fact::PadDeleted { name } => drop(self.pads.remove(name)),
+            Fact::ProjectFileChanged { hash } => self.project_file.clone_from(hash),
+            Fact::ProjectFileTrusted { hash } => self.trusted = Some(hash.clone()),
+            Fact::SystemStarted { version } => self.version = Some(version.clone()),
+            _ => self.note_process(about, fact),
+        }
+    }
+
+    fn note_message(&mut self, id: u64, has_stalled: bool) {
+        // After a delivery there may be a late doubt, which does not open the message again.
+        self.open_messages.entry(id).and_modify(|stalled| *stalled = has_stalled);
+    }
+
+    fn note_process(&mut self, about: &About, fact: &Fact) {
+        let Some(id) = &about.process_id else { return };
+        match fact {
+            Fact::ProcessCreated { .. } => {
+                drop(self.processes.insert(id.clone(), ToldProcess::default()))
+            }
+            Fact::ProcessClosed {} => drop(self.processes.remove(id)),
+            _ => {
+                let Some(process) = self.processes.get_mut(id) else { return };
+                process.note(about.run, fact);
+            }
+        }
+    }
+}
+
+impl ToldProcess {
+    fn note(&mut self, run: Option<u64>, fact: &Fact) {
+        match fact {
+            Fact::ProcessStarted {} => (self.status, self.agent) = (ToldStatus::Started, None),
+            Fact::ProcessExited { .. } | Fact::ProcessStopped { .. } | Fact::ProcessLost {} => {
+                self.status = ToldStatus::Ended;
+            }
+            Fact::AgentWorking { .. }
+            | Fact::AgentIdle { .. }
+            | Fact::AgentBlocked { .. }
+            | Fact::AgentFailed { .. }
+            | Fact::AgentLimited { .. } => self.agent = Some(fact.name().to_owned()),
+            Fact::AttentionRaised { .. } => return self.attention = true,
+            Fact::AttentionCleared {} => return self.attention = false,
+            _ => return,
+        }
+        self.run = run.unwrap_or(self.run);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_add_up_to_a_state() {
+        let mut told = Told::default();
+        let p1 = About::process("p1");
+        let created = Fact::ProcessCreated {
+            name: "a".into(),
+            kind: "agent".into(),
+            preset: None,
+            parent: None,
+        };
+        told.note(&p1, &created);
+        told.note(&p1.clone().run(3), &Fact::ProcessStarted {});
+        told.note(&p1.clone().run(3), &Fact::AttentionRaised { reason: "?".into() });
+        let process =
+            ToldProcess { run: 3, status: ToldStatus::Started, attention: true, agent: None };
+        assert_eq!(told.processes["p1"], process);
+        let accepted =
+            Fact::MessageAccepted { message_id: 4, kind: "message".into(), length: 1, text: None };
+        told.note(&p1, &accepted);
+        told.note(&p1, &Fact::MessageStalled { message_id: 4, evidence: String::new() });
+        assert_eq!((told.last_message, told.open_messages.get(&4)), (4, Some(&true)));
+        told.note(&p1, &Fact::MessageDelivered { message_id: 4, evidence: String::new() });
+        told.note(&p1, &Fact::MessageStalled { message_id: 4, evidence: String::new() });
+        assert!(told.open_messages.is_empty() && told.last_message == 4);
+        let text = serde_json::to_string(&told).unwrap();
+        assert_eq!(serde_json::from_str::<Told>(&text).unwrap(), told);
+        told.note(&p1, &Fact::ProcessClosed {});
+        assert!(told.processes.is_empty());
+    }
+}

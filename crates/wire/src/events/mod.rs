@@ -1,0 +1,17 @@
+//! The events of a project, as types: what happened, who caused it, and how events are asked for. The log that stores
+//! them is in `patterm-events`.
+
+mod actor;
+mod fact;
+mod record;
+mod requests;
+mod time;
+
+pub use actor::{Actor, PersonVia};
+pub use fact::{EventClass, Fact};
+pub use record::EventRecord;
+pub use requests::{
+    EventLines, EventPage, EventQuery, ExportEvents, LogBreak, LogVerdict, VerifyEvents,
+    matches_type,
+};
+pub use time::{format_time, parse_time};
