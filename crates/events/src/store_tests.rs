@@ -15,7 +15,7 @@ use crate::line::{self, hash_of};
 use crate::new_event::{About, NewEvent};
 use crate::reading::{self, EventSource};
 use crate::segment::Segment;
-use crate::store::Store;
+use crate::store::{DEFAULT_BYTES, Store};
 use crate::verify::{Snapshot, verify};
 
 /// A log so small that events are dropped soon.
@@ -320,4 +320,34 @@ fn what_was_told_is_the_same_after_any_restart() {
         }
     }
     assert!(verdict(&store).dropped > 0 && store.told.open_messages.len() == 1_000);
+}
+
+#[test]
+fn events_wait_while_nothing_can_be_written_and_what_is_refused_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("events");
+    let mut store = Store::open(&folder, DEFAULT_BYTES, clock().0).unwrap();
+    store.append(event(fact_of(EventClass::Calls, "before".into()))).unwrap();
+    // No file can be created here, as on a full disk.
+    let place = Segment::path_of(&folder, EventClass::People, 2);
+    fs::create_dir(&place).unwrap();
+    let ask = |at: u64| event(fact_of(EventClass::People, format!("{at}")));
+    let mut waiting = 0;
+    let refusal = loop {
+        match store.append(ask(waiting)) {
+            Ok(_) => waiting += 1,
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(refusal.contains(&format!("{waiting} events already wait")), "{refusal}");
+    assert!((store.written, store.trouble.is_some(), store.is_dirty()) == (1, true, true));
+    fs::remove_dir(&place).unwrap();
+    store.write_waiting().unwrap();
+    assert_eq!((store.written, &store.trouble), (waiting + 2, &None));
+    let found = all(&store);
+    let numbers: Vec<_> = found.iter().map(|event| event.seq).collect();
+    assert_eq!(numbers, (1..=waiting + 2).collect::<Vec<_>>());
+    let last = found.last().unwrap();
+    assert_eq!((last.kind.as_str(), &last.data["not_stored"]), ("system.recovered", &1.into()));
+    assert_eq!(verdict(&store).first_break, None);
 }

@@ -2,6 +2,7 @@
 //! crashes.
 
 mod endpoint;
+mod events;
 mod guard;
 mod killed;
 mod native_tools;

@@ -13,9 +13,9 @@ pub(super) struct GetEvents;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// First seq; default: the newest events.
+    /// First seq; default: the newest.
     since: Option<u64>,
-    /// `agent.blocked`, or `agent.*`.
+    /// Such as `agent.*`.
     #[serde(default)]
     types: Vec<String>,
     /// Id or name.
@@ -36,8 +36,8 @@ pub(super) struct Answer {
 impl Tool for GetEvents {
     const NAME: &'static str = "get_events";
     const TITLE: &'static str = "Read events";
-    const DESCRIPTION: &'static str = "Returns what happened in the project, oldest first: \
-        processes, agents' states, messages, timers, scratchpads, inputs, with who caused it.";
+    const DESCRIPTION: &'static str = "Returns what happened in the project, oldest first, and who \
+        caused it.";
     const HELP: &'static str = "Events are numbered by seq, without gaps, also across restarts. \
         Call it again with `since` set to `next` to continue. A page has at most 1,000 events and \
         a megabyte. Types: process.*, agent.*, dialog.answered, input.sent, message.*, timer.*, \
@@ -45,7 +45,7 @@ impl Tool for GetEvents {
         view.*, system.*. Ignore types that you do not know. Input is recorded with its length \
         and place only. To wait for an event, use wait_for_event.";
     const EFFECT: Effect = Effect::Reads;
-    const LOADING: Loading = Loading::OnSearch("history of events: what happened, and who did it");
+    const LOADING: Loading = Loading::OnSearch("history: what happened, who did it");
     type Args = Args;
     type Answer = Answer;
 

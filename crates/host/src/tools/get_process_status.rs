@@ -64,13 +64,12 @@ struct Terminal {
 impl Tool for GetProcessStatus {
     const NAME: &'static str = "get_process_status";
     const TITLE: &'static str = "Status of a process";
-    const DESCRIPTION: &'static str = "Everything known about one process: status, activity, \
-        exit, pid, argv, terminal, output offset, times, CPU and memory.";
+    const DESCRIPTION: &'static str = "Everything known about a process: status, activity, exit, \
+        pid, argv, terminal, output offset, times, CPU, memory.";
     const HELP: &'static str = "Use get_process_output for its screen. Compare screen_version or \
         output_offset with an earlier answer to see whether anything happened.";
     const EFFECT: Effect = Effect::Reads;
-    const LOADING: Loading =
-        Loading::OnSearch("details of one process: pid, title, CPU, memory, exit");
+    const LOADING: Loading = Loading::OnSearch("one process: pid, title, CPU, memory, exit");
     type Args = Args;
     type Answer = Answer;
 

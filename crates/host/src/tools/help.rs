@@ -28,7 +28,7 @@ impl Tool for Help {
     const NAME: &'static str = "help";
     const TITLE: &'static str = "Help";
     const DESCRIPTION: &'static str = "Explains a topic (spawning, lifecycle, messaging, timers, \
-        scratchpads, waiting, errors) or any tool at length. Without a topic: the index.";
+        scratchpads, waiting, errors) or any tool at length; without one, lists them.";
     const HELP: &'static str = "An unknown topic fails with not_found; the error lists the known \
         ones.";
     const EFFECT: Effect = Effect::Reads;

@@ -20,9 +20,9 @@ pub(super) struct Args {
     body: String,
     /// For lists.
     label: Option<String>,
-    /// Fire after this time anyway; default never.
+    /// Fire then anyway; default never.
     max_wait_seconds: Option<f64>,
-    /// The process that gets the text; default: you.
+    /// Who gets the text; default: you.
     owner_process_id: Option<String>,
 }
 

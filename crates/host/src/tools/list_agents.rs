@@ -48,8 +48,8 @@ struct AgentAnswer {
 impl Tool for ListAgents {
     const NAME: &'static str = "list_agents";
     const TITLE: &'static str = "Agents that can be started";
-    const DESCRIPTION: &'static str = "Lists the agent presets for spawn_agent, with the reason for any \
-        that cannot be started.";
+    const DESCRIPTION: &'static str = "Lists the presets for spawn_agent, and why any cannot be \
+        started.";
     const HELP: &'static str = "Change and add presets in the user's settings and in patterm.toml, \
         under [agents.NAME].";
     const EFFECT: Effect = Effect::Reads;

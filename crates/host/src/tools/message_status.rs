@@ -18,13 +18,13 @@ pub(super) struct Args {
 impl Tool for MessageStatus {
     const NAME: &'static str = "message_status";
     const TITLE: &'static str = "Receipt of a message";
-    const DESCRIPTION: &'static str = "The current receipt of a message: delivered, queued or \
-        stalled, with the evidence.";
+    const DESCRIPTION: &'static str = "A message's receipt: delivered, queued or stalled, with \
+        evidence.";
     const HELP: &'static str = "A receipt can change: a queued message is delivered later, and a \
         stalled one becomes delivered when there is evidence that the agent accepted it. Receipts of \
         the last 200 messages are kept.";
     const EFFECT: Effect = Effect::Reads;
-    const LOADING: Loading = Loading::OnSearch("was my message delivered, read its receipt again");
+    const LOADING: Loading = Loading::OnSearch("was my message delivered");
     type Args = Args;
     type Answer = MessageAnswer;
 

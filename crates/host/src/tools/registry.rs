@@ -21,6 +21,8 @@ struct Entry {
     descriptor: Descriptor,
     title: &'static str,
     help: &'static str,
+    /// The schema of its arguments.
+    arguments: Map<String, Value>,
     /// The schema of its answer, with the descriptions that the descriptor omits.
     answer: Map<String, Value>,
     call: fn(Map<String, Value>, Call) -> Answer,
@@ -46,7 +48,8 @@ impl Registry {
         let mut descriptor = Descriptor::default();
         descriptor.name = name.into();
         descriptor.description = Some(T::DESCRIPTION.into());
-        descriptor.input_schema = Arc::new(schema::of_arguments::<T::Args>());
+        let arguments = schema::of_arguments::<T::Args>();
+        descriptor.input_schema = Arc::new(schema::listed_arguments(&arguments));
         let answer = schema::of_answer::<T::Answer>();
         descriptor.output_schema = Some(Arc::new(schema::listed_answer(&answer)));
         descriptor.annotations = Some(annotations(T::EFFECT));
@@ -56,6 +59,7 @@ impl Registry {
             descriptor,
             title: T::TITLE,
             help: T::HELP,
+            arguments,
             answer,
             call: call::<T>,
         });
@@ -92,7 +96,7 @@ impl Registry {
     pub fn help(&self, name: &str) -> Option<String> {
         let entry = self.entry(name)?;
         let description = entry.descriptor.description.as_deref().unwrap_or_default();
-        let arguments = describe_arguments(&entry.descriptor.input_schema);
+        let arguments = describe_arguments(&entry.arguments);
         let answer = describe(&entry.answer);
         let help = entry.help;
         Some(format!("{name}\n\n{description}\n\n{help}\n\n{arguments}\n\nAnswer:\n{answer}"))
@@ -106,7 +110,7 @@ impl Registry {
     /// Calls a tool with unchecked arguments; `None` if there is no such tool.
     pub fn call(&self, name: &str, arguments: Map<String, Value>, call: Call) -> Option<Answer> {
         let entry = self.entry(name)?;
-        Some(match schema::check(&entry.descriptor.input_schema, arguments) {
+        Some(match schema::check(&entry.arguments, arguments) {
             Ok(arguments) => (entry.call)(arguments, call),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         })

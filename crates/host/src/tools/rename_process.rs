@@ -26,8 +26,7 @@ pub(super) struct Answer {
 impl Tool for RenameProcess {
     const NAME: &'static str = "rename_process";
     const TITLE: &'static str = "Rename a process";
-    const DESCRIPTION: &'static str = "Changes the name of a process. If the name is taken, a \
-        number is added.";
+    const DESCRIPTION: &'static str = "Renames a process. If the name is taken, a number is added.";
     const HELP: &'static str = "Ids never change; use them in calls instead of names. Only a \
         person may assign the names in [servers.*.agents].";
     const EFFECT: Effect = Effect::Sets;

@@ -44,8 +44,8 @@ pub(super) struct Answer {
 impl Tool for RestartProcess {
     const NAME: &'static str = "restart_process";
     const TITLE: &'static str = "Restart a process";
-    const DESCRIPTION: &'static str = "Ends a running process as stop_process does, and starts it \
-        again in the same entry.";
+    const DESCRIPTION: &'static str = "Ends a process as stop_process does, and starts it again in \
+        the same entry.";
     const HELP: &'static str = "Its id, name and output offsets stay the same.";
     const EFFECT: Effect = Effect::Destroys;
     const LOADING: Loading = Loading::OnSearch("restart a process");

@@ -39,10 +39,23 @@ pub(super) fn listed_answer(answer: &Object) -> Object {
     schema.into_iter().map(|(keyword, value)| (keyword.to_owned(), value)).collect()
 }
 
-/// The values of a member, if they are few, or its type.
+/// The type of a member.
 fn outline(member: &Value) -> Value {
-    let keyword = |name: &'static str| member.get(name).map(|value| json!({ name: value }));
-    keyword("enum").or_else(|| keyword("type")).unwrap_or(Value::Bool(true))
+    member.get("type").map_or(Value::Bool(true), |kind| json!({ "type": kind }))
+}
+
+/// The arguments as they are listed: that a number is not negative is left to the check of a call.
+pub(super) fn listed_arguments(arguments: &Object) -> Object {
+    let mut listed = arguments.clone();
+    let members = listed.get_mut("properties").and_then(Value::as_object_mut);
+    for member in members.into_iter().flat_map(|members| members.values_mut()) {
+        if let Value::Object(member) = member
+            && member.get("minimum") == Some(&json!(0))
+        {
+            member.remove("minimum");
+        }
+    }
+    listed
 }
 
 /// Whether an object always has this member.

@@ -21,8 +21,8 @@ pub(super) struct Args {
 impl Tool for ScratchpadDelete {
     const NAME: &'static str = "scratchpad_delete";
     const TITLE: &'static str = "Delete a scratchpad";
-    const DESCRIPTION: &'static str = "Removes a scratchpad for good if expected_revision is still \
-        its revision.";
+    const DESCRIPTION: &'static str = "Deletes a scratchpad if expected_revision is still its \
+        revision.";
     const HELP: &'static str = "On conflict, somebody has changed it and nothing is removed: read \
         it again before you decide. Others may still need it; remove only what you created, or what \
         you were asked to remove.";

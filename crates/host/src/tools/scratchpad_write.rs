@@ -16,16 +16,16 @@ pub(super) struct Args {
     name: String,
     /// The whole content, Markdown.
     content: String,
-    /// The revision you read; omit it only to create.
+    /// The revision you read; omit to create.
     expected_revision: Option<String>,
 }
 
 impl Tool for ScratchpadWrite {
     const NAME: &'static str = "scratchpad_write";
     const TITLE: &'static str = "Write a scratchpad";
-    const DESCRIPTION: &'static str = "Replaces ALL of a scratchpad if expected_revision is \
-        still its revision; without one it only creates. On conflict nothing is written: read it \
-        again, merge, write. To add something: scratchpad_append.";
+    const DESCRIPTION: &'static str = "Replaces ALL of a scratchpad if expected_revision is still \
+        its revision; without one it only creates. On conflict, read it again, merge, write. To \
+        add something: scratchpad_append.";
     const HELP: &'static str = "Never resend your old text with the new revision: it would erase \
         somebody else's changes. The error for a conflict contains the current revision and changed_by. \
         When the call returns, the content is on disk; it is written completely or not at all. \

@@ -38,12 +38,12 @@ pub(super) struct Args {
     process_id: String,
     /// A Rust regex.
     pattern: String,
-    /// `raw`: the bytes with their escape sequences.
+    /// `raw`: with escape sequences.
     #[serde(default)]
     kind: SearchKind,
     /// Default 20.
     limit: Option<u64>,
-    /// The oldest (default) or newest matches.
+    /// Oldest (default) or newest.
     #[serde(default)]
     order: Order,
     /// `next` of the last answer.

@@ -32,14 +32,14 @@ impl Tool for StopProcess {
     const NAME: &'static str = "stop_process";
     const TITLE: &'static str = "Stop a process";
     const DESCRIPTION: &'static str = "Ends a process and keeps its entry: sends the signal, waits \
-        up to five seconds, then sends SIGKILL to all it started. Returns once it has ended.";
+        up to five seconds, then kills all it started. Returns once it has ended.";
     const HELP: &'static str = "Fails with not_running if the process is not running. TERM, INT, QUIT, KILL \
         and HUP ask a program to end: what is left after the grace period is killed. Any other \
         signal is only sent, as by signal_process, and the process continues. start_process starts \
         it again, close_process removes it. Without a signal, a process that patterm.toml declares is stopped \
         as its `stop` says: with another signal, another grace period or a command.";
     const EFFECT: Effect = Effect::Destroys;
-    const LOADING: Loading = Loading::OnSearch("stop, kill or end a process, keep its output");
+    const LOADING: Loading = Loading::OnSearch("stop, kill or end a process");
     type Args = Args;
     type Answer = Answer;
 

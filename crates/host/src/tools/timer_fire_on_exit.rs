@@ -36,7 +36,7 @@ impl Tool for TimerFireOnExit {
     const NAME: &'static str = "timer_fire_on_exit";
     const TITLE: &'static str = "Wake me when all have ended";
     const DESCRIPTION: &'static str = "Wakes you with a text as a new turn when all watched \
-        processes have ended, with how each ended. For builds and tests; set it, then END YOUR TURN.";
+        processes have ended, and says how. For builds and tests; set it, then END YOUR TURN.";
     const HELP: &'static str = "The text follows one [system] line that says how each of them \
         ended, or that max_wait_seconds have passed. Those that have already ended count, so it may \
         fire at once. If a process is started again before all have ended, the timer waits for it again.";

@@ -22,8 +22,8 @@ pub(super) struct Answer {
 impl Tool for TimerList {
     const NAME: &'static str = "timer_list";
     const TITLE: &'static str = "List timers";
-    const DESCRIPTION: &'static str = "Lists your pending and paused timers, with the time left \
-        and the processes they wait for.";
+    const DESCRIPTION: &'static str = "Lists your timers, with the time left and the processes \
+        they wait for.";
     const HELP: &'static str = "Your timers are those that you own and those that you set for others. \
         An external caller sees all.";
     const EFFECT: Effect = Effect::Reads;

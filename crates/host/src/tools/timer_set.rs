@@ -19,7 +19,7 @@ pub(super) struct Args {
     body: String,
     /// For lists.
     label: Option<String>,
-    /// The process that gets the text; default: you.
+    /// Who gets the text; default: you.
     owner_process_id: Option<String>,
 }
 
@@ -60,8 +60,8 @@ pub(super) fn set(
 impl Tool for TimerSet {
     const NAME: &'static str = "timer_set";
     const TITLE: &'static str = "Wake me later";
-    const DESCRIPTION: &'static str = "After some seconds, wakes you with a text as a new turn. \
-        Then end your turn. To wait for an agent or process: timer_fire_when_idle_all.";
+    const DESCRIPTION: &'static str = "After some seconds, wakes you with a text as a new turn; \
+        end your turn. To wait for an agent or process: timer_fire_when_idle_all.";
     const HELP: &'static str = "The text arrives exactly as given, once, even if the server is \
         restarted; if it becomes due while the server is down, it arrives when the server is back. \
         Time during which the machine is suspended counts; setting the clock has no effect. \

@@ -81,8 +81,8 @@ struct AgentAnswer {
 impl Tool for WaitForAgents {
     const NAME: &'static str = "wait_for_agents";
     const TITLE: &'static str = "Wait for agents";
-    const DESCRIPTION: &'static str = "Waits until agents are idle, exited or blocked, and \
-        reports which ones, and why. For callers without a pane, and short waits; an agent sets \
+    const DESCRIPTION: &'static str = "Waits until agents are idle, exited or blocked, and says \
+        which and why. For callers without a pane, and short waits; an agent sets \
         timer_fire_when_idle_all instead and ends its turn.";
     const HELP: &'static str = "A timeout is an answer, not an error: call it again. A process \
         that exited or was closed counts as idle. An agent is not idle while a message waits for \

@@ -13,11 +13,11 @@ pub(super) struct WaitForEvent;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// `agent.blocked`, or `agent.*`; empty for all.
+    /// Such as `agent.*`; [] for all.
     types: Vec<String>,
     /// Id or name.
     process_id: Option<String>,
-    /// First seq; default: from now on.
+    /// First seq; default: now.
     since: Option<u64>,
     /// Default 30.
     timeout_seconds: Option<f64>,
@@ -38,12 +38,12 @@ pub(super) struct Answer {
 impl Tool for WaitForEvent {
     const NAME: &'static str = "wait_for_event";
     const TITLE: &'static str = "Wait for an event";
-    const DESCRIPTION: &'static str = "Waits until an event of these types happens, for callers \
-        without a pane. An agent sets a timer instead and ends its turn.";
+    const DESCRIPTION: &'static str = "Waits for an event of these types, for callers without a \
+        pane; an agent sets a timer instead.";
     const HELP: &'static str = "A timeout is an answer, not an error: call it again with `since` \
         set to `next`, so that nothing is missed in between. get_events describes the types.";
     const EFFECT: Effect = Effect::Reads;
-    const LOADING: Loading = Loading::OnSearch("wait until an agent becomes idle or blocked");
+    const LOADING: Loading = Loading::OnSearch("wait until an agent is idle, blocked");
     type Args = Args;
     type Answer = Answer;
 

@@ -41,7 +41,7 @@ pub(super) struct Args {
     pattern: String,
     /// Default 30.
     timeout_seconds: Option<f64>,
-    /// `scrollback` also searches lines that scrolled away before.
+    /// `scrollback`: also lines that scrolled away.
     #[serde(default)]
     scope: Scope,
 }
@@ -67,9 +67,9 @@ pub(super) struct Answer {
 impl Tool for WaitForPattern {
     const NAME: &'static str = "wait_for_pattern";
     const TITLE: &'static str = "Wait for a line";
-    const DESCRIPTION: &'static str = "Waits for a line that matches (a server's \"ready\", a \
-        test's summary). Text already on the screen matches at once. Not for another agent's \
-        answer: that arrives in your own pane, so set an idle timer.";
+    const DESCRIPTION: &'static str = "Waits for a matching line (a server's \"ready\", a test's \
+        summary); text on the screen matches at once. Not for another agent's answer: that arrives \
+        in your own pane, so set an idle timer.";
     const HELP: &'static str = "A timeout is an answer, not an error; so is the end of the \
         process. No line is missed, however fast it scrolls by; wrapped lines are one line. With \
         scope scrollback, lines that scrolled away before the call count too. Of a process that \
