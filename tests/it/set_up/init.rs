@@ -29,7 +29,7 @@ fn init_derives_a_file_from_the_project() {
     // `patterm up` would run them all, and `make clean` may delete something.
     assert!(text.contains("# [processes.Makefile-build]\n# command = \"make build\"\n"), "{text}");
     let tasks =
-        "as comments, because `patterm up` would start them: build, 31m, lint, Makefile-build";
+        "as comments, because `patterm up` would start them: 31m, build, lint, Makefile-build";
     assert!(printed.contains(tasks), "{printed}");
     assert_eq!(file.processes["dev"].argv, ["sh", "-c", "npm run dev"]);
     assert!(file.processes.values().all(|definition| !definition.autostart), "{text}");

@@ -117,7 +117,7 @@ fn errors_have_a_position_and_a_hint() {
     );
     refused(
         "[processes.p7]\ncommand = \"x\"",
-        "1:12: `p7` looks like a process's id; give the process another name",
+        "1:12: `p7` looks like a process's id, such as p1 or 1; give the process another name",
     );
     refused("processes = 1", "1:13: `processes` must be a table, not 1");
     refused_in(
