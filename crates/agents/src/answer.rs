@@ -288,7 +288,9 @@ impl Answer<'_> {
         let Ok(key) = key.parse::<Key>() else {
             return refused(format!("`{key}` is not a key; answer it in its own pane"));
         };
-        self.write(keyboard, key.encode(&self.run.screen().modes()))
+        // The look at the dialog in `write` locks the screen again.
+        let bytes = key.encode(&self.run.screen().modes());
+        self.write(keyboard, bytes)
     }
 
     /// Writes keys, right after the last look at the dialog.
