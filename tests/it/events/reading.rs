@@ -1,5 +1,8 @@
 //! Reading events: with tools, with the verb, and with who caused them.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use super::{all, check_numbers, of_type};
@@ -110,4 +113,25 @@ fn the_verb_prints_follows_checks_and_exports() {
     let after = place.run(&["events", "export"]);
     assert!(after.starts_with(&exported), "nothing of it changed");
     assert!(place.run(&["events", "verify"]).contains("; nothing is damaged"));
+}
+
+#[test]
+fn the_verb_follows_until_nobody_reads() {
+    let place = Place::new();
+    place.run(&["run", "--", "cat"]);
+    let mut verb = place.patterm(&["events", "-f", "--json", "--type", "process.*", "p1"]);
+    let mut verb = verb.stdout(Stdio::piped()).spawn().unwrap();
+    let mut events = BufReader::new(verb.stdout.take().unwrap()).lines();
+    let mut next = || -> String {
+        let event: Value = serde_json::from_str(&events.next().unwrap().unwrap()).unwrap();
+        event["type"].as_str().unwrap().to_owned()
+    };
+    assert_eq!([next(), next()], ["process.created", "process.started"]);
+    place.run(&["stop", "p1"]);
+    assert_eq!(next(), "process.stopped");
+    drop(events);
+    // It notices with the next event that nobody reads.
+    place.run(&["start", "p1"]);
+    place.run(&["stop", "p1"]);
+    assert!(verb.wait().unwrap().success());
 }

@@ -36,8 +36,8 @@ pub(super) struct Answer {
 impl Tool for GetEvents {
     const NAME: &'static str = "get_events";
     const TITLE: &'static str = "Read events";
-    const DESCRIPTION: &'static str = "Returns what happened in the project, oldest first, and who \
-        caused it.";
+    const DESCRIPTION: &'static str = "What happened in the project, oldest first, and who caused \
+        it.";
     const HELP: &'static str = "Events are numbered by seq, without gaps, also across restarts. \
         Call it again with `since` set to `next` to continue. A page has at most 1,000 events and \
         a megabyte. Types: process.*, agent.*, dialog.answered, input.sent, message.*, timer.*, \

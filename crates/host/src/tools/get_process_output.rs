@@ -40,7 +40,7 @@ pub(super) struct Args {
     mode: Mode,
     /// stream: the last next_offset; grid: the last screen_version.
     since_offset: Option<u64>,
-    /// stream: the oldest (default) or newest part.
+    /// stream: oldest (default) or newest part.
     #[serde(default)]
     order: Order,
     /// order last: the last answer's offset.

@@ -113,8 +113,7 @@ impl Tool for GetProjectStatus {
         receipts, timers, scratchpads, patterm.toml.";
     const HELP: &'static str = "Use get_process_status for details of one process.";
     const EFFECT: Effect = Effect::Reads;
-    const LOADING: Loading =
-        Loading::OnSearch("overview: processes, messages, timers, scratchpads");
+    const LOADING: Loading = Loading::OnSearch("overview of the project");
     type Args = Args;
     type Answer = Answer;
 

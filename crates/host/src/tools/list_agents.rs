@@ -54,7 +54,7 @@ impl Tool for ListAgents {
         under [agents.NAME].";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading =
-        Loading::OnSearch("which coding agents (claude, codex, gemini) can be started");
+        Loading::OnSearch("which agents (claude, codex, gemini) can be started");
     type Args = Args;
     type Answer = Answer;
 

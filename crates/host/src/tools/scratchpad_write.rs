@@ -25,7 +25,7 @@ impl Tool for ScratchpadWrite {
     const TITLE: &'static str = "Write a scratchpad";
     const DESCRIPTION: &'static str = "Replaces ALL of a scratchpad if expected_revision is still \
         its revision; without one it only creates. On conflict, read it again, merge, write. To \
-        add something: scratchpad_append.";
+        add: scratchpad_append.";
     const HELP: &'static str = "Never resend your old text with the new revision: it would erase \
         somebody else's changes. The error for a conflict contains the current revision and changed_by. \
         When the call returns, the content is on disk; it is written completely or not at all. \

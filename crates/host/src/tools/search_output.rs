@@ -82,8 +82,7 @@ pub(super) struct Match {
 impl Tool for SearchOutput {
     const NAME: &'static str = "search_output";
     const TITLE: &'static str = "Search output";
-    const DESCRIPTION: &'static str = "Finds lines of a process's output with a regular \
-        expression.";
+    const DESCRIPTION: &'static str = "Finds lines of output with a regular expression.";
     const HELP: &'static str = "Searches the current run, including lines that scrolled away; a line \
         that the terminal wrapped is one line. kind raw searches the unprocessed bytes of all runs, \
         including escape sequences; `^` and `$` match at line ends. If output was dropped, line numbers \

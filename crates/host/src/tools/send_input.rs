@@ -67,7 +67,7 @@ pub(super) struct Args {
     submit: bool,
     /// Wait before reading the tail.
     wait_ms: Option<u64>,
-    /// Return the output since then (`stream`) or the screen (`grid`).
+    /// Return new output (`stream`) or the screen (`grid`).
     #[serde(default)]
     tail_mode: Tail,
 }

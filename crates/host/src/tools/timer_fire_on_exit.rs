@@ -41,7 +41,7 @@ impl Tool for TimerFireOnExit {
         ended, or that max_wait_seconds have passed. Those that have already ended count, so it may \
         fire at once. If a process is started again before all have ended, the timer waits for it again.";
     const EFFECT: Effect = Effect::Adds;
-    const LOADING: Loading = Loading::OnSearch("wait until a build or test process has ended");
+    const LOADING: Loading = Loading::OnSearch("wait until a build or test has ended");
     type Args = Args;
     type Answer = Answer;
 

@@ -83,14 +83,14 @@ impl Tool for WaitForAgents {
     const TITLE: &'static str = "Wait for agents";
     const DESCRIPTION: &'static str = "Waits until agents are idle, exited or blocked, and says \
         which and why. For callers without a pane, and short waits; an agent sets \
-        timer_fire_when_idle_all instead and ends its turn.";
+        timer_fire_when_idle_all instead.";
     const HELP: &'static str = "A timeout is an answer, not an error: call it again. A process \
         that exited or was closed counts as idle. An agent is not idle while a message waits for \
         it or right after it got one, nor at a usage limit: then activity says until when. Waiting \
         for `blocked` also ends when all of them have ended. To read their output, use \
         get_process_output.";
     const EFFECT: Effect = Effect::Reads;
-    const LOADING: Loading = Loading::OnSearch("wait until agents are idle, finished or blocked");
+    const LOADING: Loading = Loading::OnSearch("wait until agents are idle or blocked");
     type Args = Args;
     type Answer = Answer;
 

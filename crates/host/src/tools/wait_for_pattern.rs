@@ -76,8 +76,7 @@ impl Tool for WaitForPattern {
         is about to be started or restarted (it waits for others, or for its next try), only the \
         next run counts. Cancel the call to stop waiting.";
     const EFFECT: Effect = Effect::Reads;
-    const LOADING: Loading =
-        Loading::OnSearch("wait until a server is ready or a test prints its result");
+    const LOADING: Loading = Loading::OnSearch("wait until a server is ready or a test is done");
     type Args = Args;
     type Answer = Answer;
 

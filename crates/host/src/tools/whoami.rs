@@ -84,8 +84,8 @@ impl CallerAnswer {
 impl Tool for Whoami {
     const NAME: &'static str = "whoami";
     const TITLE: &'static str = "Who am I";
-    const DESCRIPTION: &'static str = "Returns who you are (process id, name, role, parent), the \
-        project, the server and the tool names. Call it first.";
+    const DESCRIPTION: &'static str = "Who you are (process id, name, role, parent), the project, \
+        the server and the tool names. Call it first.";
     const HELP: &'static str = "Your identity comes from how patterm started you, never from an \
         argument. An orchestrator has no agent above it. A sub-agent reports to the agent that \
         started it, its parent_id. An external caller is a person, a script, or a client that \
