@@ -79,7 +79,10 @@ mod tests {
     #[test]
     fn clashes_and_unknown_members_are_refused() {
         for (groups, message) in [
-            ("p7 = [\"api\"]", "`p7` looks like a process's id, such as p1 or 1; give the group another name"),
+            (
+                "p7 = [\"api\"]",
+                "`p7` looks like a process's id, such as p1 or 1; give the group another name",
+            ),
             ("db = [\"api\"]", "`db` is already the name of a process"),
             ("all = [\"apii\"]", "there is no process `apii`"),
             ("all = [\"backend\"]", "`backend` is a group; a group consists of processes"),

@@ -243,7 +243,7 @@ fn optional_parameter(text: &str) -> Option<&str> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_$".contains(c);
     if let Some(any) = text.strip_prefix('*') {
         let rest = any.trim_start_matches(is_name);
-        return Some(rest.strip_prefix('=').map_or(Some(rest), value)?);
+        return rest.strip_prefix('=').map_or(Some(rest), value);
     }
     let rest = text.strip_prefix('+').unwrap_or(text).trim_start_matches(is_name);
     if rest.len() == text.len() { None } else { value(rest.strip_prefix('=')?) }
