@@ -13,8 +13,8 @@ use patterm_screen::Size;
 
 use crate::chart::{Axis, Chart, Group};
 use crate::gate::Gate;
-use crate::peers::is_installed;
-use crate::row::{Row, Target, quantile};
+use crate::peers::{is_installed, rounds};
+use crate::row::{Row, Target, quantile, short};
 use crate::session::{Tools, Workspace};
 use crate::tmux::Tmux;
 use crate::viewer::{open, until};
@@ -32,6 +32,9 @@ const LETTERS: std::ops::RangeInclusive<char> = 'а'..='я';
 /// Rounds for each side, and keys in each, in the short and the long form.
 const ROUNDS: [usize; 2] = [4, 6];
 const KEYS: [usize; 2] = [100, 300];
+
+/// The parts of the times that are reported.
+const PARTS: [(&str, f64); 2] = [("median", 0.5), ("p99", 0.99)];
 
 /// As many floods as in `flood`.
 const MANY: usize = 200;
@@ -169,7 +172,7 @@ fn measure_all(
 /// Measures all sides in alternating rounds.
 fn take(flood: Flood, size: Size) -> anyhow::Result<Vec<(Side, Typing)>> {
     let mut sides: Vec<_> = Side::all().into_iter().map(|side| (side, Typing::default())).collect();
-    for _ in 0..ROUNDS[usize::from(long())] {
+    for _ in 0..rounds(ROUNDS[usize::from(long())]) {
         for (side, typing) in &mut sides {
             typing.add(match side {
                 Side::Ours => patterm(None, flood, size)?,
@@ -186,12 +189,15 @@ fn rows_of(name: &str, sides: &[(Side, Typing)], most: f64, counts: bool) -> Vec
     let Some(((_, ours), others)) = sides.split_first() else { return Vec::new() };
     let mut rows = Vec::new();
     if !others.iter().any(|(side, _)| *side == Side::Tmux) {
-        rows.push(Row::missing(what("p99"), "tmux", Target::AtMost(most)));
+        rows.extend(PARTS.map(|(part, share)| {
+            let row = Row::missing(what(part), "tmux", Target::AtMost(most));
+            row.with_details(short(ours.at(share)))
+        }));
     }
     for (side, theirs) in others {
         let peer = side.name();
         let target = if *side == Side::Tmux { Target::AtMost(most) } else { Target::Less };
-        for (part, share) in [("median", 0.5), ("p99", 0.99)] {
+        for (part, share) in PARTS {
             rows.push(Row::times(what(part), ours.at(share), (peer, theirs.at(share)), target));
         }
         if !counts {

@@ -63,26 +63,26 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
     let memory = format!("{:.0} MiB without files", median(|round| round.anonymous_mib));
     Ok(vec![
         row("screen read, median", median(|round| round.read_time(0.5)), "ms", Target::Less),
-        row("screen read, p99", median(|round| round.read_time(0.99)), "ms", Target::AtMost(25.0))
+        row("screen read, p99", median(|round| round.read_time(0.99)), "ms", Target::AtMost(5.0))
             .with_details(reads),
         row(
             "screen read, longest of all rounds",
             most(|round| round.read_time(1.0)),
             "ms",
-            Target::AtMost(150.0),
+            Target::AtMost(100.0),
         ),
         row(
             "slowest pane of all rounds, relative to the mean",
             least(Round::share),
             "×",
-            Target::AtLeast(0.25),
+            Target::AtLeast(0.5),
         )
         .with_details(rate),
         row(
             "full history, peak server memory (Rss)",
             most(|round| round.most_mib),
             "MiB",
-            Target::AtMost(300.0),
+            Target::AtMost(160.0),
         )
         .with_details(memory),
     ]

@@ -8,7 +8,7 @@ use patterm_screen::Size;
 
 use patterm_bench::terminal::Terminal;
 
-use crate::peers::is_installed;
+use crate::peers::{is_installed, rounds};
 use crate::row::{Row, Target, middle};
 use crate::session::Workspace;
 use crate::tmux::Tmux;
@@ -54,7 +54,7 @@ type Part = fn(&Round) -> f64;
 
 pub(crate) fn measure() -> anyhow::Result<Measured> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds(ROUNDS) {
         ours.push(patterm()?);
         if is_installed("tmux") {
             theirs.push(tmux()?);

@@ -162,6 +162,11 @@ pub(crate) fn is_alone() -> bool {
     std::env::var_os("PATTERM_BENCH_ALONE").is_some_and(|value| value == "1")
 }
 
+/// Rounds of a measurement: one if only patterm is measured, since `scripts/compare` repeats it itself.
+pub(crate) fn rounds(usual: usize) -> usize {
+    if is_alone() { 1 } else { usual }
+}
+
 /// Whether a program is in PATH, and peers are measured.
 pub(crate) fn is_installed(program: &str) -> bool {
     if is_alone() {

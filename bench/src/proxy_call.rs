@@ -35,7 +35,7 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
     }
     let peer = ("bare rmcp stdio server", median(peer_times));
     let what = "tool call through mcp-stdio (get_process_status)";
-    let row = Row::times(what, median(our_times), peer, Target::AtMost(1.5));
+    let row = Row::times(what, median(our_times), peer, Target::AtMost(1.0));
     Ok(vec![row].into())
 }
 

@@ -29,5 +29,5 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
     }
     let what = "mcp-stdio, start to tools/list, server running";
     let peer = ("starting `true`", median(peer));
-    Ok(vec![Row::times(what, median(ours), peer, Target::AtMost(5.0))].into())
+    Ok(vec![Row::times(what, median(ours), peer, Target::AtMost(3.5))].into())
 }

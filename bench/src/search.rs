@@ -23,7 +23,7 @@ const PATTERNS: [&str; 3] =
     ["connection refused", r"refused by \d+\.\d+\.\d+\.\d+:5432", "INFO.*panicked"];
 
 pub(crate) fn measure() -> anyhow::Result<Measured> {
-    let target = Target::AtMost(3.0);
+    let target = Target::AtMost(1.0);
     let what = |pattern: &str| format!("raw search over 100 MB: `{pattern}`");
     if !is_installed("rg") {
         let rows = PATTERNS.map(|pattern| Row::missing(what(pattern), "ripgrep", target));

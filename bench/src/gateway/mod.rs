@@ -9,6 +9,7 @@ mod sharing;
 use std::time::Duration;
 
 use crate::chart::{Axis, Chart, Series};
+use crate::peers::rounds;
 use crate::row::{Row, Target, middle};
 use crate::session::Workspace;
 use crate::{Measured, long};
@@ -51,7 +52,7 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
     let mut started: Vec<_> =
         Subject::ALL.map(|subject| relays.start(subject, 1, &workspace)).into();
     let mut cells: Vec<[Cell; 3]> = started.iter().map(|_| Default::default()).collect();
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds(ROUNDS) {
         for (at, clients) in CLIENTS.into_iter().enumerate() {
             for (relay, cells) in started.iter_mut().zip(&mut cells) {
                 let time = ROUND[usize::from(long())];
