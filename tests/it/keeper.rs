@@ -391,7 +391,7 @@ fn two_hundred_panes_come_and_go_without_a_trace() {
     };
     let at_rest = Baseline::after(&ProcessStats::of(kept.keeper.id()), || round(5));
     (0..4).for_each(|_| round(50));
-    until(|| at_rest.more_of_anything().is_none().then_some(()));
+    at_rest.wait_until_reached();
 }
 
 #[test]

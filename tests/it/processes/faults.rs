@@ -48,9 +48,7 @@ fn many_processes_come_and_go_without_a_trace() {
     let times = if long() { 100_000 } else { 2_000 };
     (0..times).for_each(|_| cycle());
     // Idle pool threads end by themselves, and inits as soon as they are released.
-    until("as before", || {
-        at_rest.iter().all(|process| process.more_of_anything().is_none()).then_some(())
-    });
+    at_rest.iter().for_each(Baseline::wait_until_reached);
     let grown = at_rest[0].more_resident();
     assert!(grown <= 2 << 20, "{grown} bytes more after {times} processes");
     assert_eq!(std::fs::read_dir(place.state().file("output")).unwrap().count(), 0);

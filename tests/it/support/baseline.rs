@@ -93,13 +93,23 @@ impl Baseline {
 
     /// Descriptors, threads or children (including zombies), if there are more than in the
     /// baseline.
-    pub(crate) fn more_of_anything(&self) -> Option<String> {
+    fn more_of_anything(&self) -> Option<String> {
         let (threads, children) = (self.process_stats.threads(), self.process_stats.children());
         let more_threads = (threads > self.settled.threads)
             .then(|| format!("{threads} threads, at rest {}", self.settled.threads));
         let more_children = (children.len() > self.settled.children.len())
             .then(|| format!("children {children:?}, at rest {:?}", self.settled.children));
         self.more_descriptors().or(more_threads).or(more_children)
+    }
+
+    /// Waits until there are no more descriptors, threads and children than in the baseline.
+    #[track_caller]
+    pub(crate) fn wait_until_reached(&self) {
+        let begun = Instant::now();
+        while let Some(more) = self.more_of_anything() {
+            assert!(begun.elapsed() < PATIENCE, "not at rest: {:?}: {more}", self.process_stats);
+            std::thread::yield_now();
+        }
     }
 
     /// Bytes of memory in use above the baseline.
