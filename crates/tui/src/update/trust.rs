@@ -60,12 +60,8 @@ pub(super) fn apply_snapshot(
             model.mode = Mode::Trust(TrustPanel { not_before: u64::MAX, ..TrustPanel::default() });
             request_status(effects);
         }
-        (Some(ProjectFileState::Trusted), ProjectFileState::Untrusted) => {
-            let text = "patterm.toml has changed; the trusted version stays in effect";
-            notify(model, text, true);
-        }
         (Some(_), ProjectFileState::Untrusted) => {
-            let text = match model.snapshot.project_file.changed {
+            let text = match now.changed {
                 true => "patterm.toml has changed; the trusted version stays in effect",
                 false => "patterm.toml is not trusted and does not take effect",
             };
@@ -203,7 +199,7 @@ mod tests {
     fn file(state: ProjectFileState, hash: &str) -> Event {
         let hash = Some(hash.to_owned());
         Event::Snapshot(ProjectSnapshot {
-            project_file: ProjectFileInfo { state, hash, changed: false },
+            project_file: ProjectFileInfo { changed: hash.as_deref() != Some("h1"), state, hash },
             ..project()
         })
     }
@@ -264,7 +260,15 @@ mod tests {
         sample.handle(file(ProjectFileState::Trusted, "h1"));
         sample.handle(file(UNTRUSTED, "h2"));
         assert!(!is_open(&sample));
-        assert!(sample.model.notice.as_ref().unwrap().text.contains("no longer trusted"));
+        assert!(
+            sample
+                .model
+                .notice
+                .as_ref()
+                .unwrap()
+                .text
+                .contains("the trusted version stays in effect")
+        );
         let pane = sample.model.focus;
         assert_eq!(sample.type_in("t"), [Effect::Send(pane, b"t".to_vec())]);
     }
