@@ -33,6 +33,9 @@ const KEYBOARD_TIMEOUT: Duration = Duration::from_secs(15);
 /// keyboard.
 const KEY_PAUSE: Duration = Duration::from_secs(1);
 
+/// How long after a key the program of a dialog may need until its screen shows the effect.
+const KEY_EFFECT: Duration = Duration::from_millis(100);
+
 /// How long after a text was erased it may still turn out that it was accepted.
 const LATE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
@@ -539,7 +542,9 @@ impl Target {
         let mut printed = self.run.watch();
         let mut last = (None, Instant::now());
         let (mut has_held, mut visible) = (false, None);
+        let mut keys_in_dialog = self.run.typing().keys;
         loop {
+            let typing = self.run.typing();
             let is_blocked = status.borrow_and_update().activity.state == ActivityState::Blocked;
             printed.borrow_and_update();
             self.alive()?;
@@ -550,16 +555,23 @@ impl Target {
                 false => visible = None,
             }
             let is_asked = is_blocked || self.blocked(&snapshot).is_some();
+            let has_effect = typing.written.is_none_or(|at| at.elapsed() >= KEY_EFFECT);
+            if is_asked && has_effect {
+                keys_in_dialog = typing.keys;
+            }
             let in_prompt = snapshot.composer.filter(|_| !is_asked);
             if in_prompt != last.0 {
                 last = (in_prompt, Instant::now());
             }
             match &last {
                 (Some(in_prompt), since) => {
-                    let types = self.run.typing().written.is_some_and(|w| w.elapsed() < KEY_PAUSE);
+                    let types = typing.written.is_some_and(|at| at.elapsed() < KEY_PAUSE);
                     if since.elapsed() >= KEY_PAUSE && !types && self.run.is_read() {
-                        let written = self.run.typing().written;
-                        let typed = written.zip(visible).is_some_and(|(at, since)| at > since);
+                        let after = typing.written.zip(visible);
+                        let typed = after.is_some_and(|(written, visible)| written > visible);
+                        // One key closed the dialog. The prompt may have shown the text too briefly to be
+                        // seen here, and a second key may have submitted it.
+                        let typed = typed || typing.keys > keys_in_dialog + 1;
                         let untouched = !has_held && !typed;
                         return Ok(Afterwards { in_prompt: in_prompt.clone(), untouched });
                     }
@@ -570,6 +582,7 @@ impl Target {
                 (None, _) => tokio::select! {
                     changed = status.changed() => drop(changed),
                     changed = printed.changed() => drop(changed),
+                    () = tokio::time::sleep(KEY_EFFECT), if !has_effect => {}
                 },
             }
         }

@@ -12,6 +12,8 @@ pub struct TypingState {
     pub typed: Option<Instant>,
     /// When there was last input from anyone but patterm itself.
     pub written: Option<Instant>,
+    /// How many keys and pastes there were from anyone but patterm itself.
+    pub keys: u64,
     /// Text was typed and neither submitted nor discarded.
     pub draft: bool,
     /// The number of letters in it.
@@ -30,6 +32,7 @@ impl TypingState {
         if typed.any || typed.begins || typed.letters > 0 || is_erased {
             self.written = Some(now);
         }
+        self.keys += typed.keys;
         self.draft = typed.draft.unwrap_or(self.draft);
         if typed.begins {
             (self.letters, self.visible) = (0, false);
@@ -58,6 +61,8 @@ impl TypingState {
 pub struct Typed {
     /// It contained a key or a paste.
     pub any: bool,
+    /// The number of keys and pastes.
+    pub(super) keys: u64,
     /// Whether it leaves a draft; `None` if it does not change that.
     pub(super) draft: Option<bool>,
     /// The draft before it was submitted or discarded.
@@ -75,6 +80,7 @@ pub struct Typed {
 impl Typed {
     fn add(&mut self, token: &InputEvent) {
         self.any |= token.is_typed();
+        self.keys += u64::from(token.is_typed());
         self.draft = leaves_draft(token).or(self.draft);
         match token {
             InputEvent::Paste(text) => self.write(&String::from_utf8_lossy(text)),
@@ -92,7 +98,8 @@ impl Typed {
     }
 
     fn begin(&mut self) {
-        *self = Self { any: self.any, draft: self.draft, begins: true, ..Self::default() };
+        let Self { any, keys, draft, .. } = *self;
+        *self = Self { any, keys, draft, begins: true, ..Self::default() };
     }
 
     /// The length of the word is unknown; blanks are erased together with the word before them.
@@ -110,6 +117,7 @@ impl Typed {
     /// This input followed by another.
     fn then(mut self, next: Self) -> Self {
         self.any |= next.any;
+        self.keys += next.keys;
         self.draft = next.draft.or(self.draft);
         if next.begins {
             self.begin();
@@ -184,6 +192,8 @@ fn erases_word(key: &Key) -> bool {
 fn plain(bytes: &[u8]) -> Typed {
     let ends = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0x03 | 0x04 | 0x15);
     let is_text = |byte: &u8| !byte.is_ascii_control();
+    // Not a later byte of a character of several bytes.
+    let is_first = |byte: &&u8| **byte & 0xc0 != 0x80;
     let draft = bytes.iter().rev().find(|byte| ends(byte) || is_text(byte)).map(is_text);
     let end = bytes.iter().rposition(ends);
     let mut line = &bytes[end.map_or(0, |end| end + 1)..];
@@ -195,6 +205,7 @@ fn plain(bytes: &[u8]) -> Typed {
     }
     Typed {
         any: !bytes.is_empty(),
+        keys: bytes.iter().filter(|byte| is_first(byte)).count() as u64,
         draft,
         begins: end.is_some(),
         word_erased: erased.is_some(),
@@ -251,6 +262,22 @@ mod tests {
         assert!(typing.draft && typist.is_waiting(), "it may be the beginning of a report");
         typing.note(typist.settle(), Instant::now());
         assert!(!typing.draft, "it was the key");
+    }
+
+    #[test]
+    fn keys_and_pastes_are_counted() {
+        let (mut typing, mut typist) = (TypingState::default(), Typist::default());
+        for (typed, keys) in [
+            ("y", 1),
+            ("y\r", 3),
+            ("é", 4),
+            ("\x1b[B\r", 6),
+            ("\x1b[200~two\rlines\x1b[201~", 7),
+            ("\x1b[I\x1b[<35;10;3M", 7),
+        ] {
+            typing.note(typist.read(typed.as_bytes()), Instant::now());
+            assert_eq!(typing.keys, keys, "{typed:?}");
+        }
     }
 
     #[test]
