@@ -1,16 +1,22 @@
 //! A terminal to run patterm on: tmux, which can be typed into and read.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 use crate::support::Place;
+
+/// Longest wait for something on the screen, shorter than the time limit of a test, so that the test fails with
+/// what the screen shows.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A tmux with one window. A second client reports what happens on it.
 pub(crate) struct Screen<'a> {
     place: &'a Place,
     socket: String,
     listener: Child,
-    events: BufReader<ChildStdout>,
+    events: Receiver<()>,
 }
 
 impl<'a> Screen<'a> {
@@ -31,7 +37,17 @@ impl<'a> Screen<'a> {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let events = BufReader::new(listener.stdout.take().unwrap());
+        let mut lines = BufReader::new(listener.stdout.take().unwrap());
+        let (reported, events) = channel();
+        std::thread::spawn(move || {
+            let mut line = Vec::new();
+            while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+                line.clear();
+                if reported.send(()).is_err() {
+                    return;
+                }
+            }
+        });
         let mut screen = Self { place, socket, listener, events };
         screen.until("prompt$");
         screen
@@ -129,9 +145,11 @@ impl<'a> Screen<'a> {
             if wanted(&shown) {
                 return shown;
             }
-            let mut event = Vec::new();
-            let read = self.events.read_until(b'\n', &mut event).unwrap();
-            assert!(read > 0, "the terminal is gone, it showed\n{shown}");
+            match self.events.recv_timeout(PATIENCE) {
+                Ok(()) => {}
+                Err(RecvTimeoutError::Disconnected) => panic!("the terminal is gone, it showed\n{shown}"),
+                Err(RecvTimeoutError::Timeout) => panic!("nothing else is shown for {PATIENCE:?}\n{shown}"),
+            }
         }
     }
 
