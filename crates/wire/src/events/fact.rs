@@ -412,12 +412,14 @@ facts! {
         command: String,
         /// The first files that it changes; those of a merge against its first parent.
         files: Vec<String>,
-        /// How many files it changes.
+        /// How many files it changes, unless it changes too much to count.
         file_count: Option<u64>,
         /// How many lines it adds to text files.
         insertions: Option<u64>,
         /// How many lines it removes from text files.
         deletions: Option<u64>,
+        /// When the command ended, if no server was there to record it then.
+        ended_at: Option<String>,
         /// What shows who made it.
         evidence: GitEvidence,
     }
