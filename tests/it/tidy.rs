@@ -103,6 +103,7 @@ const EDGES: [(&str, &[&str], &[&str]); 17] = [
             "patterm-wire",
             "patterm-keeper",
             "patterm-store",
+            "patterm-git",
             "patterm-project",
             "patterm-agents",
             "patterm-pads",

@@ -97,6 +97,16 @@ impl Git {
         Ok(Repository { entries, branch: branch.map(str::to_owned) })
     }
 
+    /// The commit that a name means in a folder.
+    pub fn commit(&self, folder: &Path, name: &str) -> io::Result<ReflogEntry> {
+        let commit = format!("{name}^{{commit}}");
+        let asked = ["rev-parse", "--verify", "--end-of-options", &commit];
+        let hash = self.run(folder, &asked, b"", PATH_BYTES)?;
+        let hash = String::from_utf8_lossy(&hash);
+        let found = self.log(folder, &["--max-count=1", hash.trim()])?.pop();
+        found.ok_or_else(|| io::Error::other(format!("{name} is no commit")))
+    }
+
     /// Entries, the newest first.
     fn entries(
         &self,
@@ -105,11 +115,18 @@ impl Git {
         more: &[&str],
     ) -> io::Result<Vec<ReflogEntry>> {
         let most = format!("--max-count={most}");
+        let mut arguments = vec![most.as_str()];
+        arguments.extend(more);
+        arguments.push("HEAD");
+        self.log(worktree, &arguments)
+    }
+
+    fn log(&self, worktree: &Path, what: &[&str]) -> io::Result<Vec<ReflogEntry>> {
         let mut arguments = vec!["log", "--no-show-signature", "--no-patch", "--no-color"];
         arguments.extend(["--no-notes", "--no-ext-diff", "--no-textconv", "--encoding=UTF-8"]);
-        arguments.extend(["--date=unix", "--format=%H%x1f%P%x1f%ct%x1f%gd%x1f%gs%x1f%s", &most]);
-        arguments.extend(more);
-        arguments.extend(["HEAD", "--"]);
+        arguments.extend(["--date=unix", "--format=%H%x1f%P%x1f%ct%x1f%gd%x1f%gs%x1f%s"]);
+        arguments.extend(what);
+        arguments.push("--");
         let output = self.run(worktree, &arguments, b"", ENTRIES_BYTES)?;
         let output = String::from_utf8_lossy(&output);
         Ok(output.lines().filter_map(entry).collect())

@@ -76,7 +76,8 @@ impl Git {
             code => {
                 let text = String::from_utf8_lossy(&output.stderr);
                 let line = text.lines().next().unwrap_or_default();
-                Err(io::Error::other(format!("git exited with {code:?}: {line}")))
+                let code = code.map_or("by a signal".to_owned(), |code| format!("with code {code}"));
+                Err(io::Error::other(format!("git ended {code}: {line}")))
             }
         }
     }

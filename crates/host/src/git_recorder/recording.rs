@@ -193,28 +193,7 @@ impl Pass {
         for made in made {
             let changes = changes.remove(&made.entry.commit);
             self.recorded.note(&made.entry.commit);
-            self.append(command, self.commit(traced, made, changes));
-        }
-    }
-
-    fn commit(&self, traced: &TracedCommand, made: Made<'_>, changes: Option<Changes>) -> Fact {
-        let ended_ms = traced.end_us / 1_000;
-        let late = ended_ms < self.began_ms;
-        let counted = changes.as_ref();
-        Fact::GitCommit {
-            commit: made.entry.commit.clone(),
-            subject: Some(one_line(&made.entry.subject)),
-            branch: made.branch.as_deref().map(one_line),
-            repository: folder_text(&traced.worktree),
-            command: one_line(&traced.command),
-            file_count: counted.map(|changes| changes.file_count),
-            insertions: counted.map(|changes| changes.insertions),
-            deletions: counted.map(|changes| changes.deletions),
-            files: changes
-                .map(|changes| changes.files.iter().map(|file| one_line(file)).collect())
-                .unwrap_or_default(),
-            ended_at: late.then(|| format_time(ended_ms)),
-            evidence: made.evidence,
+            self.append(command, commit(traced, made, changes));
         }
     }
 
@@ -227,6 +206,25 @@ impl Pass {
         if let Err(error) = self.events.append(event) {
             tracing::error!(%error, "cannot record a commit");
         }
+    }
+}
+
+fn commit(traced: &TracedCommand, made: Made<'_>, changes: Option<Changes>) -> Fact {
+    let counted = changes.as_ref();
+    Fact::GitCommit {
+        commit: made.entry.commit.clone(),
+        subject: Some(one_line(&made.entry.subject)),
+        branch: made.branch.as_deref().map(one_line),
+        repository: folder_text(&traced.worktree),
+        command: one_line(&traced.command),
+        file_count: counted.map(|changes| changes.file_count),
+        insertions: counted.map(|changes| changes.insertions),
+        deletions: counted.map(|changes| changes.deletions),
+        files: changes
+            .map(|changes| changes.files.iter().map(|file| one_line(file)).collect())
+            .unwrap_or_default(),
+        ended_at: format_time(traced.end_us / 1_000),
+        evidence: made.evidence,
     }
 }
 

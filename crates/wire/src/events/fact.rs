@@ -418,8 +418,8 @@ facts! {
         insertions: Option<u64>,
         /// How many lines it removes from text files.
         deletions: Option<u64>,
-        /// When the command ended, if no server was there to record it then.
-        ended_at: Option<String>,
+        /// When the command ended; the event may be recorded later.
+        ended_at: String,
         /// What shows who made it.
         evidence: GitEvidence,
     }
