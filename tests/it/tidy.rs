@@ -39,7 +39,11 @@ const EDGES: [(&str, &[&str], &[&str]); 17] = [
     ("patterm-screen", &[], &["tokio", "rmcp", "rustix", "serde_json"]),
     ("patterm-gateway", &["patterm-wire", "patterm-keeper"], &["rmcp", "clap"]),
     ("patterm-store", &["patterm-wire", "patterm-keeper"], &["rmcp", "clap"]),
-    ("patterm-git", &["patterm-wire", "patterm-keeper", "patterm-store"], &["tokio", "rmcp", "clap"]),
+    (
+        "patterm-git",
+        &["patterm-wire", "patterm-keeper", "patterm-store"],
+        &["tokio", "rmcp", "clap"],
+    ),
     ("patterm-events", &["patterm-wire", "patterm-store"], &["rmcp", "clap"]),
     (
         "patterm-panes",

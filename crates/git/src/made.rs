@@ -70,7 +70,8 @@ pub fn branch_by(command: &TracedCommand, repository: &Repository) -> Option<Che
     let mut entries = repository.entries.iter().rev().filter(|_| is_checkout);
     let entry = entries.find(|entry| is_within(command, entry.logged_s) && moved(entry).is_some());
     let (before, branch) = moved(entry?)?;
-    (before != branch).then(|| CheckedOut { branch: branch.to_owned(), before: Some(before.to_owned()) })
+    (before != branch)
+        .then(|| CheckedOut { branch: branch.to_owned(), before: Some(before.to_owned()) })
 }
 
 fn evidence(command: &TracedCommand, entry: &ReflogEntry) -> Option<GitEvidence> {
@@ -80,8 +81,8 @@ fn evidence(command: &TracedCommand, entry: &ReflogEntry) -> Option<GitEvidence>
         Some(written) if written <= command.end_us => Some(GitEvidence::ProcessTree),
         // The file is gone, or something has written it again.
         _ => {
-            let is_new = is_within(command, entry.logged_s)
-                && is_within(command, Some(entry.committed_s));
+            let is_new =
+                is_within(command, entry.logged_s) && is_within(command, Some(entry.committed_s));
             is_new.then_some(GitEvidence::Time)
         }
     }
@@ -136,15 +137,16 @@ mod tests {
 
     /// Entries: the commit, its parent, when it was written, and what moved HEAD.
     fn repository(entries: &[(&str, &str, Option<u64>, &str)]) -> Repository {
-        let entry = |(commit, parent, written, action): &(&str, &str, Option<u64>, &str)| ReflogEntry {
-            commit: (*commit).to_owned(),
-            parent: Some((*parent).to_owned()),
-            committed_s: 100,
-            logged_s: Some(100),
-            action: (*action).to_owned(),
-            subject: String::new(),
-            written_us: *written,
-        };
+        let entry =
+            |(commit, parent, written, action): &(&str, &str, Option<u64>, &str)| ReflogEntry {
+                commit: (*commit).to_owned(),
+                parent: Some((*parent).to_owned()),
+                committed_s: 100,
+                logged_s: Some(100),
+                action: (*action).to_owned(),
+                subject: String::new(),
+                written_us: *written,
+            };
         Repository { entries: entries.iter().map(entry).collect(), branch: Some("main".into()) }
     }
 
@@ -155,28 +157,31 @@ mod tests {
     #[test]
     fn commits_in_the_same_second_belong_to_the_commands_that_wrote_them() {
         let at = |ms: u64| 100 * SECOND + ms * 1_000;
-        let repository = repository(&[
+        let shown = repository(&[
             ("a", "0", Some(at(50)), "commit: a"),
             ("b", "a", Some(at(250)), "commit: b"),
         ]);
-        let by = |start, end| names(&commits_by(&command("commit", at(start), at(end)), &repository));
+        let by = |start, end| names(&commits_by(&command("commit", at(start), at(end)), &shown));
         assert_eq!(by(40, 60), ["a"]);
         assert_eq!(by(240, 260), ["b"]);
         assert_eq!(by(55, 100), ["a"], "the kernel's clock ticks");
         assert_eq!(by(0, 900), ["b"], "a commit makes one");
         assert_eq!(by(300, 900), [""; 0]);
         let failed = TracedCommand { exit: Some(1), ..command("commit", at(40), at(60)) };
-        assert_eq!(commits_by(&failed, &repository), []);
+        assert_eq!(commits_by(&failed, &shown), []);
         let killed = TracedCommand { exit: None, ..failed };
-        assert_eq!(names(&commits_by(&killed, &repository)), ["a"]);
+        assert_eq!(names(&commits_by(&killed, &shown)), ["a"]);
     }
 
     #[test]
     fn a_packed_commit_is_found_by_its_second_and_marked() {
-        let repository = repository(&[("a", "0", None, "commit: a")]);
+        let shown = repository(&[("a", "0", None, "commit: a")]);
         let made = |from: u64| {
             let command = command("commit", from * SECOND, (from + 1) * SECOND);
-            commits_by(&command, &repository).iter().map(|made| made.evidence.clone()).collect()
+            commits_by(&command, &shown)
+                .iter()
+                .map(|made| made.evidence.clone())
+                .collect::<Vec<_>>()
         };
         let expected: [Vec<GitEvidence>; 2] = [vec![GitEvidence::Time], Vec::new()];
         assert_eq!([made(99), made(101)], expected);
@@ -193,16 +198,16 @@ mod tests {
             "reset: moving to x",
         ];
         for action in actions {
-            let repository = repository(&[("a", "0", None, action)]);
+            let shown = repository(&[("a", "0", None, action)]);
             let command = command("rebase", 100 * SECOND, 101 * SECOND);
-            assert_eq!(commits_by(&command, &repository), [], "{action}");
+            assert_eq!(commits_by(&command, &shown), [], "{action}");
         }
     }
 
     #[test]
     fn a_rebase_makes_what_is_left_of_it_on_the_branch_that_it_returns_to() {
         let at = Some(100 * SECOND);
-        let repository = repository(&[
+        let shown = repository(&[
             ("old", "0", Some(7), "commit: old"),
             ("base", "0", Some(8), "rebase (start): checkout base"),
             ("a", "base", at, "rebase (pick): a"),
@@ -211,7 +216,7 @@ mod tests {
             ("b", "a2", at, "rebase (finish): returning to refs/heads/side"),
             ("base", "0", Some(8), "checkout: moving from side to main"),
         ]);
-        let made = commits_by(&command("rebase", 99 * SECOND, 101 * SECOND), &repository);
+        let made = commits_by(&command("rebase", 99 * SECOND, 101 * SECOND), &shown);
         assert_eq!(names(&made), ["a2", "b"]);
         assert!(made.iter().all(|made| made.branch.as_deref() == Some("side")));
     }
@@ -220,10 +225,11 @@ mod tests {
     fn the_branch_is_the_one_that_was_checked_out_then() {
         let hash = "26117f47112964a9e1ac490f1f38e4c938f6e39c";
         let to = |name: &str| format!("checkout: moving from {name} to main");
-        for (later, expected) in [(to("side"), Some("side")), (to(hash), None), (to("HEAD"), None)] {
+        for (later, expected) in [(to("side"), Some("side")), (to(hash), None), (to("HEAD"), None)]
+        {
             let entries = [("a", "0", Some(100 * SECOND), "commit: a"), ("b", "0", None, &later)];
-            let repository = repository(&entries);
-            let made = commits_by(&command("commit", 100 * SECOND, 101 * SECOND), &repository);
+            let shown = repository(&entries);
+            let made = commits_by(&command("commit", 100 * SECOND, 101 * SECOND), &shown);
             assert_eq!(made[0].branch.as_deref(), expected);
         }
     }
@@ -231,15 +237,15 @@ mod tests {
     #[test]
     fn a_checkout_is_found_by_its_second() {
         let moving = "checkout: moving from main to side";
-        let repository = repository(&[("a", "0", None, moving), ("a", "0", None, "commit: x")]);
+        let shown = repository(&[("a", "0", None, moving), ("a", "0", None, "commit: x")]);
         let by = |name: &str, second: u64| {
-            branch_by(&command(name, second * SECOND, second * SECOND), &repository)
+            branch_by(&command(name, second * SECOND, second * SECOND), &shown)
         };
         let expected = CheckedOut { branch: "side".into(), before: Some("main".into()) };
         assert_eq!(by("switch", 100), Some(expected));
         assert_eq!((by("switch", 101), by("commit", 100)), (None, None));
         let same = "checkout: moving from main to main";
-        let stays = super::tests::repository(&[("a", "0", None, same)]);
+        let stays = repository(&[("a", "0", None, same)]);
         assert_eq!(branch_by(&command("checkout", 100 * SECOND, 100 * SECOND), &stays), None);
     }
 }

@@ -108,12 +108,7 @@ impl Git {
     }
 
     /// Entries, the newest first.
-    fn entries(
-        &self,
-        worktree: &Path,
-        most: usize,
-        more: &[&str],
-    ) -> io::Result<Vec<ReflogEntry>> {
+    fn entries(&self, worktree: &Path, most: usize, more: &[&str]) -> io::Result<Vec<ReflogEntry>> {
         let most = format!("--max-count={most}");
         let mut arguments = vec![most.as_str()];
         arguments.extend(more);
@@ -189,7 +184,8 @@ fn is_hash(text: &str) -> bool {
 fn written_at(objects: &Path, hash: &str) -> Option<u64> {
     let path: PathBuf = objects.join(&hash[..2]).join(&hash[2..]);
     let meta = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
-    let (seconds, nanos) = (u64::try_from(meta.mtime()).ok()?, u64::try_from(meta.mtime_nsec()).ok()?);
+    let (seconds, nanos) =
+        (u64::try_from(meta.mtime()).ok()?, u64::try_from(meta.mtime_nsec()).ok()?);
     Some(seconds * 1_000_000 + nanos / 1_000)
 }
 

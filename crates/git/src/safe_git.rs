@@ -47,9 +47,8 @@ impl Git {
     #[must_use]
     pub fn new(environment: &Environment) -> Self {
         let kept = KEPT.iter().filter_map(|name| Some((*name, environment.get(name)?)));
-        let mut environment: Environment = kept
-            .map(|(name, value)| (OsString::from(name), value.to_owned()))
-            .collect();
+        let mut environment: Environment =
+            kept.map(|(name, value)| (OsString::from(name), value.to_owned())).collect();
         for (name, value) in VARIABLES {
             environment.insert(name, value);
         }
@@ -76,7 +75,8 @@ impl Git {
             code => {
                 let text = String::from_utf8_lossy(&output.stderr);
                 let line = text.lines().next().unwrap_or_default();
-                let code = code.map_or("by a signal".to_owned(), |code| format!("with code {code}"));
+                let code =
+                    code.map_or("by a signal".to_owned(), |code| format!("with code {code}"));
                 Err(io::Error::other(format!("git ended {code}: {line}")))
             }
         }

@@ -101,7 +101,8 @@ impl Panes {
 
     /// The current run of a process, if it is not over, or something that it started still runs.
     pub fn is_traced_run_alive(&self, traced: &TracedRun) -> bool {
-        let is_current = |process: &Process| process.runs == traced.run && process.status.is_alive();
+        let is_current =
+            |process: &Process| process.runs == traced.run && process.status.is_alive();
         let has_left = || {
             let run = self.run_of(&traced.id).filter(|run| run.number == traced.run);
             run.is_some_and(|run| run.pane.is_some() && !run.watch().borrow().empty)

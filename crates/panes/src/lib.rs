@@ -23,8 +23,8 @@ pub mod tree;
 
 pub use environments::{EnvironmentPolicy, Environments};
 pub use error::PaneError;
-pub use left_behind::is_of_agents;
 pub use git_traces::{GitTraces, TracedRun};
+pub use left_behind::is_of_agents;
 pub use lifecycle::{NewProcess, StartExtra};
 pub use offset::Offset;
 pub use panes::Panes;

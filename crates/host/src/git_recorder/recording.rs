@@ -103,8 +103,13 @@ impl Pass {
     /// Reads folders, and records what is in them.
     pub(super) fn read(&mut self, runs: Vec<RunToRead>) -> Vec<RunRead> {
         let open = |run: &RunToRead| TraceFolder::open(&run.folder).ok();
-        let folders: Vec<(RunToRead, Option<TraceFolder>)> =
-            runs.into_iter().map(|run| { let folder = open(&run); (run, folder) }).collect();
+        let folders: Vec<(RunToRead, Option<TraceFolder>)> = runs
+            .into_iter()
+            .map(|run| {
+                let folder = open(&run);
+                (run, folder)
+            })
+            .collect();
         let mut commands = Vec::new();
         let mut outcomes = Vec::new();
         for (run, folder) in &folders {

@@ -199,7 +199,9 @@ impl Story {
         let is_workers = id == self.worker();
         if !is_before {
             let ends = matches!(fact, Fact::AgentTurnEnded { .. }) || is_end_of_run(&fact);
-            if let Some(turn) = self.turn.as_mut().filter(|turn| is_workers && ends && turn.ended.is_none()) {
+            if let Some(turn) =
+                self.turn.as_mut().filter(|turn| is_workers && ends && turn.ended.is_none())
+            {
                 turn.ended = Some(Seen::of(event));
             }
             return;
@@ -257,10 +259,7 @@ impl Story {
 }
 
 fn is_end_of_run(fact: &Fact) -> bool {
-    matches!(
-        fact,
-        Fact::ProcessExited { .. } | Fact::ProcessStopped { .. } | Fact::ProcessLost {}
-    )
+    matches!(fact, Fact::ProcessExited { .. } | Fact::ProcessStopped { .. } | Fact::ProcessLost {})
 }
 
 /// Which agents were in a turn at a time.
@@ -292,7 +291,11 @@ impl Presences {
     }
 
     pub(super) fn in_a_turn(self) -> Vec<Presence> {
-        self.all.into_values().filter(|(_, in_a_turn)| *in_a_turn).map(|(process, _)| process).collect()
+        self.all
+            .into_values()
+            .filter(|(_, in_a_turn)| *in_a_turn)
+            .map(|(process, _)| process)
+            .collect()
     }
 }
 

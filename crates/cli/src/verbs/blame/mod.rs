@@ -126,7 +126,8 @@ impl Events {
         let types = vec!["git.commit".to_owned()];
         let mut found = None;
         self.each(&EventQuery { types, ..EventQuery::default() }, |event| {
-            let is_it = matches!(event.fact(), Some(Fact::GitCommit { commit, .. }) if commit == hash);
+            let is_it =
+                matches!(event.fact(), Some(Fact::GitCommit { commit, .. }) if commit == hash);
             if is_it && found.is_none() {
                 found = Some(event.clone());
             }

@@ -57,7 +57,8 @@ fn maker(story: &Story) -> String {
 fn named(process: &Presence) -> String {
     let Presence { process_id, name, kind, preset } = process;
     let what = preset.as_ref().or(kind.as_ref());
-    let about: Vec<&str> = [name.as_deref(), what.map(String::as_str)].into_iter().flatten().collect();
+    let about: Vec<&str> =
+        [name.as_deref(), what.map(String::as_str)].into_iter().flatten().collect();
     match about.is_empty() {
         true => process_id.clone(),
         false => format!("{process_id} ({})", about.join(", ")),
