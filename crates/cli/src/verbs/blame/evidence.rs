@@ -81,6 +81,7 @@ pub(super) struct Prompt {
 pub(super) struct Typed {
     pub(super) by: Actor,
     pub(super) length: u64,
+    #[serde(flatten)]
     pub(super) seen: Seen,
 }
 
@@ -93,6 +94,7 @@ pub(super) struct Approval {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) key: Option<String>,
     pub(super) by: Actor,
+    #[serde(flatten)]
     pub(super) seen: Seen,
 }
 
@@ -100,7 +102,7 @@ pub(super) struct Approval {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Story {
     /// The event about the commit.
-    pub(super) seen: Seen,
+    pub(super) recorded: Seen,
     /// Who made it.
     pub(super) actor: Actor,
     /// The process in whose pane it was made, and its run.
@@ -142,7 +144,7 @@ impl Story {
         let agent = process_of(&made.actor).filter(|agent| *agent != id);
         let of = |id: &str| Presence { process_id: id.to_owned(), ..Presence::default() };
         let mut story = Self {
-            seen: Seen::of(made),
+            recorded: Seen::of(made),
             actor: made.actor.clone(),
             agent: agent.map(of),
             process: of(&id),
@@ -195,7 +197,7 @@ impl Story {
         let Some(id) = event.process_id.as_deref() else { return };
         let Some(fact) = event.fact() else { return };
         // The event about a commit may be recorded after others that happened later.
-        let is_before = event.seq < self.seen.event && event.time <= self.ended_at;
+        let is_before = event.seq < self.recorded.event && event.time <= self.ended_at;
         let is_workers = id == self.worker();
         if !is_before {
             let ends = matches!(fact, Fact::AgentTurnEnded { .. }) || is_end_of_run(&fact);

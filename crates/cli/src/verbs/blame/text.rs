@@ -21,7 +21,7 @@ pub(super) fn of(report: &Report) -> String {
 }
 
 fn told(story: &Story) -> Vec<String> {
-    let Story { seen, actor, process, run, agent, command, branch, ended_at, .. } = story;
+    let Story { recorded, actor, process, run, agent, command, branch, ended_at, .. } = story;
     let place = run.map(|run| format!(", run {run}")).unwrap_or_default();
     let branch = branch.as_ref().map(|branch| format!(" on {branch}")).unwrap_or_default();
     let mut lines = vec![
@@ -38,7 +38,7 @@ fn told(story: &Story) -> Vec<String> {
         lines.push(line("prompt", "no evidence of one"));
     }
     lines.extend(story.approvals.iter().map(|approval| line("answered", &approval_text(approval))));
-    lines.push(line("evidence", &format!("{} (event {})", evidence(story), seen.event)));
+    lines.push(line("evidence", &format!("{} (event {})", evidence(story), recorded.event)));
     lines
 }
 
