@@ -55,6 +55,12 @@ pub(crate) struct OpenTrace {
 }
 
 impl OpenTrace {
+    /// Whether it can become the trace of a command that matters.
+    pub(crate) fn may_matter(&self) -> bool {
+        // Names such as `_run_git_alias_` stand for others.
+        self.command.as_ref().is_none_or(|command| command.starts_with('_') || matters(command))
+    }
+
     /// The command as if it had been killed at this time, if it matters.
     pub(crate) fn killed_at(self, end_us: u64) -> Option<TracedCommand> {
         let (command, worktree) = (self.command?, self.worktree?);
@@ -253,9 +259,13 @@ mod tests {
     fn a_killed_command_is_open_until_somebody_says_when_it_ended() {
         let all = lines(NAME, "commit");
         let Ok(Trace::Open(open)) = read(NAME, &text(&all[..5]), b"") else { panic!("ended") };
+        assert!(open.may_matter());
         assert_eq!(open.clone().killed_at(START_US - 1), None);
         let killed = TracedCommand { exit: None, end_us: START_US + 5, ..commit() };
         assert_eq!(open.killed_at(START_US + 5), Some(killed));
+        let others = text(&lines(NAME, "status")[..5]);
+        let Ok(Trace::Open(other)) = read(NAME, &others, b"") else { panic!("ended") };
+        assert!(!other.may_matter());
         let half = &text(&all)[..150];
         assert!(matches!(read(NAME, half, b""), Ok(Trace::Open(_))), "a line is being written");
         assert!(matches!(read(NAME, b"", b""), Ok(Trace::Open(_))), "nothing is written yet");

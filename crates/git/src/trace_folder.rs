@@ -123,7 +123,8 @@ impl TraceFolder {
                 let command = changed_at(&file).and_then(|end_us| open.killed_at(end_us));
                 command.map_or(Found::Done, Found::Command)
             }
-            Ok(Trace::Open(_)) => Found::Open,
+            Ok(Trace::Open(open)) if open.may_matter() => Found::Open,
+            Ok(Trace::Open(_)) => Found::Done,
             Err(_) => Found::Refused,
         }
     }

@@ -8,6 +8,7 @@ pub mod environment;
 mod environments;
 mod error;
 mod git_traces;
+mod git_tracing;
 pub mod keeper_client;
 mod left_behind;
 pub mod lifecycle;

@@ -73,7 +73,8 @@ impl Folders {
             let _ = inotify::remove_watch(self.fd.get_ref(), watch);
             self.watched.remove(&watch);
         }
-        folders.iter().try_for_each(|folder| self.add(folder))
+        // One that cannot be watched keeps no other from being watched.
+        folders.iter().map(|folder| self.add(folder)).fold(Ok(()), io::Result::and)
     }
 
     /// Waits for changes, and returns all of them.

@@ -5,7 +5,6 @@
 mod recording;
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,10 +23,10 @@ use recording::{Pass, RunToRead};
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The pause after a pass, as a multiple of the time it took: programs that fill their folders get a fraction of a core.
-const REST: u32 = 20;
+const REST: u32 = 5;
 
 /// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Records commits until the server ends.
 pub(crate) struct GitRecorder {
@@ -38,7 +37,7 @@ pub(crate) struct GitRecorder {
     runs: HashMap<TracedRun, KnownRun>,
     /// Something that outlives its program has ended.
     emptied: Arc<Notify>,
-    /// What is recorded.
+    /// What reads and records, while it does not.
     pass: Option<Pass>,
 }
 
@@ -54,6 +53,12 @@ struct KnownRun {
     is_given_up: bool,
     /// Somebody waits until nothing of it is running.
     is_awaited: bool,
+}
+
+impl KnownRun {
+    fn note_change(&mut self) {
+        self.has_changed |= !self.is_given_up;
+    }
 }
 
 impl GitRecorder {
@@ -120,25 +125,12 @@ impl GitRecorder {
                 (known.is_over, known.has_changed) = (true, true);
             }
             if !is_over && !known.is_awaited {
-                known.is_awaited = self.await_end(&traced);
+                known.is_awaited = await_end(&self.panes, &traced, &self.emptied);
             }
         }
         if !is_same {
             self.watch();
         }
-    }
-
-    /// Has somebody notify this when nothing of a run is running any more, if its program has ended.
-    fn await_end(&self, traced: &TracedRun) -> bool {
-        let run = self.panes.run_of(&traced.id).filter(|run| run.number == traced.run);
-        let Some(run) = run.filter(|run| run.watch().borrow().is_over()) else { return false };
-        let (mut life, emptied) = (run.watch_life(), self.emptied.clone());
-        drop(run);
-        tokio::spawn(async move {
-            let _ = life.wait_for(|progress| progress.empty).await;
-            emptied.notify_one();
-        });
-        true
     }
 
     fn watch(&mut self) {
@@ -151,18 +143,17 @@ impl GitRecorder {
     }
 
     fn note_changes(&mut self, changes: &[Change]) {
+        let mut folders = HashSet::new();
         for change in changes {
-            let path = match change {
-                Change::File(path) | Change::Folder(path) => path,
-                Change::Unknown => {
-                    self.runs.values_mut().for_each(|run| run.has_changed = true);
-                    continue;
-                }
-            };
-            let traces = &self.panes.git_traces;
-            let is_within = |run: &TracedRun| path.parent() == Some(Path::new(&traces.of(run)));
-            for (_, run) in self.runs.iter_mut().filter(|(run, _)| is_within(run)) {
-                run.has_changed = !run.is_given_up;
+            match change {
+                Change::File(path) | Change::Folder(path) => folders.extend(path.parent()),
+                Change::Unknown => self.runs.values_mut().for_each(KnownRun::note_change),
+            }
+        }
+        let traces = &self.panes.git_traces;
+        for (traced, run) in &mut self.runs {
+            if folders.contains(traces.of(traced).as_path()) {
+                run.note_change();
             }
         }
     }
@@ -183,9 +174,10 @@ impl GitRecorder {
                 }
             })
             .collect();
-        let Some(mut pass) = self.pass.take().filter(|_| !to_read.is_empty()) else {
+        if to_read.is_empty() {
             return PAUSE;
-        };
+        }
+        let Some(mut pass) = self.pass.take() else { return LONGEST_PAUSE };
         let since = Instant::now();
         let done = tokio::task::spawn_blocking(move || {
             let read = pass.read(to_read);
@@ -201,6 +193,19 @@ impl GitRecorder {
         }
         (since.elapsed() * REST).clamp(PAUSE, LONGEST_PAUSE)
     }
+}
+
+/// Notifies when nothing of a run is running any more, if its program has ended; returns whether it has.
+fn await_end(panes: &Panes, traced: &TracedRun, emptied: &Arc<Notify>) -> bool {
+    let run = panes.run_of(&traced.id).filter(|run| run.number == traced.run);
+    let Some(run) = run.filter(|run| run.watch().borrow().is_over()) else { return false };
+    let (mut life, emptied) = (run.watch_life(), emptied.clone());
+    drop(run);
+    tokio::spawn(async move {
+        let _ = life.wait_for(|progress| progress.empty).await;
+        emptied.notify_one();
+    });
+    true
 }
 
 /// Waits for changes in watched folders.

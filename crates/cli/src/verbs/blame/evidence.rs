@@ -78,7 +78,7 @@ pub(super) struct Prompt {
 
 /// Input that was typed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Typed {
+pub(super) struct TypedInput {
     pub(super) by: Actor,
     pub(super) length: u64,
     #[serde(flatten)]
@@ -126,7 +126,7 @@ pub(super) struct Story {
     pub(super) prompt: Option<Prompt>,
     /// What was typed last before the commit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) input: Option<Typed>,
+    pub(super) input: Option<TypedInput>,
     /// The dialogs that were answered in the turn, before the commit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) approvals: Vec<Approval>,
@@ -218,7 +218,7 @@ impl Story {
             && (is_workers || id == self.process.process_id)
         {
             let seen = Seen::of(event);
-            self.input = Some(Typed { by: event.actor.clone(), length, seen });
+            self.input = Some(TypedInput { by: event.actor.clone(), length, seen });
         } else if is_workers {
             self.note_worker(event, fact);
         }
@@ -229,13 +229,13 @@ impl Story {
             Fact::AgentWorking { .. } if self.turn.is_none() => {
                 self.turn = Some(Turn { began: Seen::of(event), ended: None });
             }
+            // A prompt may have been delivered during the turn before.
             Fact::AgentTurnEnded { .. } => {
-                // What led to an earlier turn has not led to this commit.
-                (self.turn, self.prompt, self.input) = (None, None, None);
+                self.turn = None;
                 self.approvals.clear();
             }
             Fact::ProcessStarted {} => {
-                self.turn = None;
+                (self.turn, self.prompt, self.input) = (None, None, None);
                 self.approvals.clear();
             }
             Fact::MessageAccepted { message_id, kind, text, .. } => {
@@ -302,81 +302,9 @@ impl Presences {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use patterm_wire::events::format_time;
-    use serde_json::{Value, json};
-
+mod tests {
+    use super::super::sample::{commit, created, event, story};
     use super::*;
-
-    /// An event about a process, a second after the one before.
-    pub(in super::super) fn event(seq: u64, id: &str, actor: Actor, fact: &Fact) -> EventRecord {
-        let Value::Object(mut fact) = json!(fact) else { unreachable!() };
-        let data = match fact.remove("data") {
-            Some(Value::Object(data)) => data,
-            _ => serde_json::Map::new(),
-        };
-        let kind = fact["type"].as_str().unwrap().to_owned();
-        let (time, process_id) = (format_time(seq * 1_000), Some(id.to_owned()));
-        EventRecord { seq, time, kind, process_id, actor, data, ..EventRecord::default() }
-    }
-
-    pub(in super::super) fn commit(ended_ms: u64, evidence: GitEvidence) -> Fact {
-        Fact::GitCommit {
-            commit: "c".into(),
-            subject: Some("a subject".into()),
-            branch: Some("main".into()),
-            repository: "/r".into(),
-            command: "commit".into(),
-            files: vec!["a".into()],
-            file_count: Some(1),
-            insertions: Some(1),
-            deletions: Some(0),
-            ended_at: format_time(ended_ms),
-            evidence,
-        }
-    }
-
-    fn created(name: &str) -> Fact {
-        let (name, kind) = (name.to_owned(), "agent".to_owned());
-        Fact::ProcessCreated { name, kind, preset: Some("claude".into()), parent: None }
-    }
-
-    fn accepted(message_id: u64) -> Fact {
-        Fact::MessageAccepted { message_id, kind: "message".into(), length: 3, text: None }
-    }
-
-    /// An agent with two turns; the commit is in the second one.
-    pub(in super::super) fn story() -> Story {
-        let system = || Actor::System;
-        let reason = String::new;
-        let delivered = |message_id| Fact::MessageDelivered { message_id, evidence: reason() };
-        let answered = |question: &str| Fact::DialogAnswered {
-            question: question.into(),
-            option: Some("Yes".into()),
-            key: None,
-        };
-        let events = [
-            event(1, "p3", Actor::cli(), &created("lead")),
-            event(2, "p3", Actor::agent("p1"), &accepted(7)),
-            event(3, "p3", system(), &delivered(7)),
-            event(4, "p3", system(), &Fact::AgentWorking { reason: reason() }),
-            event(5, "p3", Actor::view(), &answered("first?")),
-            event(6, "p3", system(), &Fact::AgentTurnEnded { ms: 1, tokens: None }),
-            event(7, "p3", Actor::agent("p1"), &accepted(8)),
-            event(8, "p4", Actor::agent("p1"), &accepted(9)),
-            event(9, "p3", system(), &Fact::AgentWorking { reason: reason() }),
-            event(10, "p3", system(), &delivered(8)),
-            event(11, "p3", Actor::view(), &answered("push?")),
-            event(12, "p3", system(), &Fact::AgentWorking { reason: reason() }),
-            // Recorded before the commit, but later than it.
-            event(15, "p3", system(), &Fact::AgentTurnEnded { ms: 1, tokens: None }),
-            event(17, "p3", Actor::view(), &answered("later?")),
-        ];
-        let fact = commit(14_000, GitEvidence::ProcessTree);
-        let mut story = Story::of(&event(16, "p3", Actor::agent("p3"), &fact));
-        events.iter().for_each(|event| story.note(event));
-        story
-    }
 
     #[test]
     fn the_turn_the_prompt_and_the_answers_before_a_commit_are_found() {

@@ -1,6 +1,8 @@
 //! `patterm blame`: prints who made a commit.
 
 mod evidence;
+#[cfg(test)]
+mod sample;
 mod text;
 
 use std::path::Path;
@@ -81,7 +83,8 @@ fn find(git: &Git, folder: &Path, name: &str) -> anyhow::Result<ReflogEntry> {
 fn report(events: &mut Events, commit: &ReflogEntry) -> anyhow::Result<Report> {
     let first = events.first()?;
     let made = events.made(&commit.commit)?;
-    let committed_ms = commit.committed_s.saturating_mul(1_000);
+    // The date of a commit has whole seconds.
+    let committed_ms = commit.committed_s.saturating_mul(1_000).saturating_add(999);
     let story = match &made {
         None => None,
         Some(made) => {
@@ -115,10 +118,15 @@ fn report(events: &mut Events, commit: &ReflogEntry) -> anyhow::Result<Report> {
 struct Events(Client);
 
 impl Events {
-    /// The first event that is kept.
+    /// The first event that is kept. Of those that tell something about commits, older ones may be dropped.
     fn first(&mut self) -> anyhow::Result<Option<EventRecord>> {
-        let query = EventQuery { since: Some(1), limit: Some(1), ..EventQuery::default() };
-        Ok(self.0.query::<GetEvents>(&query)?.result.events.pop())
+        let any = EventQuery { since: Some(1), limit: Some(1), ..EventQuery::default() };
+        let first = self.0.query::<GetEvents>(&any)?.result.events.pop();
+        if first.as_ref().is_none_or(|first| first.seq == 1) {
+            return Ok(first);
+        }
+        let types = ["agent.*", "git.*", "process.*"].map(str::to_owned).to_vec();
+        Ok(self.0.query::<GetEvents>(&EventQuery { types, ..any })?.result.events.pop())
     }
 
     /// The event about a commit.

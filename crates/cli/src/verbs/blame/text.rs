@@ -3,7 +3,7 @@
 use patterm_wire::events::{Actor, parse_time};
 
 use super::Report;
-use super::evidence::{Approval, Presence, Prompt, Seen, Story, Turn, Typed};
+use super::evidence::{Approval, Presence, Prompt, Seen, Story, Turn, TypedInput};
 use crate::print::one_line;
 use crate::verbs::logs::local_time;
 
@@ -85,8 +85,8 @@ fn prompt_text(prompt: &Prompt) -> String {
     format!("{kind} {message_id} from {from}, {}{text}", seen_text(accepted))
 }
 
-fn typed_text(typed: &Typed) -> String {
-    let Typed { by, length, seen } = typed;
+fn typed_text(typed: &TypedInput) -> String {
+    let TypedInput { by, length, seen } = typed;
     format!("{length} bytes by {by}, {}", seen_text(seen))
 }
 
@@ -145,7 +145,7 @@ fn time(text: &str) -> String {
 mod tests {
     use patterm_wire::events::GitEvidence;
 
-    use super::super::evidence::tests::{commit, event, story};
+    use super::super::sample::{commit, event, story};
     use super::*;
 
     fn report(story: Option<Story>) -> Report {
