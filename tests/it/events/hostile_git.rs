@@ -11,7 +11,8 @@ fn what_a_program_writes_into_its_folder_costs_little_and_hides_no_later_commit(
     let mut repository = Repository::new();
     let secret = repository.place.path("secret");
     std::fs::write(&secret, "kept").unwrap();
-    // The names are like those of git, so that the server looks into the files.
+    // The names are like those of git, so that the server looks into the files. With too many of them, git itself
+    // would stop tracing until they are removed.
     let script = format!(
         "cd \"$GIT_TRACE2_EVENT\"
         i=100000; while [ $i -lt 103000 ]; do echo garbage >20261119T201217.${{i}}Z-H0a7c9cdf-P00005193; i=$((i+1)); done
@@ -20,6 +21,7 @@ fn what_a_program_writes_into_its_folder_costs_little_and_hides_no_later_commit(
         mkfifo 20261119T201217.200002Z-H0a7c9cdf-P00005193
         mkdir -p 20261119T201217.200003Z-H0a7c9cdf-P00005193/deep other
         touch -- -rf $(printf 'x%.0s' $(seq 200))
+        while [ $(ls | wc -l) -gt 100 ]; do sleep 0.05; done
         cd -; git commit -qm real --allow-empty",
         secret.display()
     );

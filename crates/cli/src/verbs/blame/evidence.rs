@@ -85,7 +85,7 @@ pub(super) struct TypedInput {
     pub(super) seen: Seen,
 }
 
-/// A dialog that was answered.
+/// A dialog that was answered, from patterm's list of dialogs, or by somebody who typed in the pane.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Approval {
     pub(super) question: String,
@@ -132,6 +132,9 @@ pub(super) struct Story {
     pub(super) approvals: Vec<Approval>,
     #[serde(skip)]
     evidence: GitEvidence,
+    /// The question of a dialog that nobody is known to have answered.
+    #[serde(skip)]
+    asked: Option<String>,
     /// Messages that are accepted, but not delivered yet.
     #[serde(skip)]
     waiting: BTreeMap<u64, Prompt>,
@@ -158,6 +161,7 @@ impl Story {
             input: None,
             approvals: Vec::new(),
             evidence: GitEvidence::Time,
+            asked: None,
             waiting: BTreeMap::new(),
         };
         if let Some(Fact::GitCommit { command, branch, repository, ended_at, evidence, .. }) =
@@ -217,8 +221,12 @@ impl Story {
         if let Fact::InputSent { length } = fact
             && (is_workers || id == self.process.process_id)
         {
-            let seen = Seen::of(event);
-            self.input = Some(TypedInput { by: event.actor.clone(), length, seen });
+            let (by, seen) = (event.actor.clone(), Seen::of(event));
+            if let Some(question) = self.asked.take_if(|_| is_workers) {
+                let (by, seen) = (by.clone(), seen.clone());
+                self.approve(Approval { question, option: None, key: None, by, seen });
+            }
+            self.input = Some(TypedInput { by, length, seen });
         } else if is_workers {
             self.note_worker(event, fact);
         }
@@ -229,13 +237,14 @@ impl Story {
             Fact::AgentWorking { .. } if self.turn.is_none() => {
                 self.turn = Some(Turn { began: Seen::of(event), ended: None });
             }
+            Fact::AgentBlocked { question, .. } => self.asked = question,
             // A prompt may have been delivered during the turn before.
             Fact::AgentTurnEnded { .. } => {
-                self.turn = None;
+                (self.turn, self.asked) = (None, None);
                 self.approvals.clear();
             }
             Fact::ProcessStarted {} => {
-                (self.turn, self.prompt, self.input) = (None, None, None);
+                (self.turn, self.asked, self.prompt, self.input) = (None, None, None, None);
                 self.approvals.clear();
             }
             Fact::MessageAccepted { message_id, kind, text, .. } => {
@@ -251,12 +260,17 @@ impl Story {
             }
             Fact::DialogAnswered { question, option, key } => {
                 let (by, seen) = (event.actor.clone(), Seen::of(event));
-                self.approvals.push(Approval { question, option, key, by, seen });
-                let excess = self.approvals.len().saturating_sub(MOST_APPROVALS);
-                self.approvals.drain(..excess);
+                self.asked = None;
+                self.approve(Approval { question, option, key, by, seen });
             }
             _ => {}
         }
+    }
+
+    fn approve(&mut self, approval: Approval) {
+        self.approvals.push(approval);
+        let excess = self.approvals.len().saturating_sub(MOST_APPROVALS);
+        self.approvals.drain(..excess);
     }
 }
 
@@ -337,6 +351,29 @@ mod tests {
         assert_eq!(story.turn.as_ref().unwrap().began.event, 2);
         assert_eq!(story.input.as_ref().unwrap().seen.event, 3);
         assert_eq!(story.evidence(), "time");
+    }
+
+    #[test]
+    fn a_dialog_that_was_answered_in_the_pane_names_who_typed() {
+        let fact = commit(9_000, GitEvidence::ProcessTree);
+        let mut story = Story::of(&event(10, "p3", Actor::agent("p3"), &fact));
+        let blocked = |question: &str| Fact::AgentBlocked {
+            reason: String::new(),
+            question: Some(question.into()),
+            options: Vec::new(),
+        };
+        let typed = Fact::InputSent { length: 1 };
+        for event in [
+            event(1, "p3", Actor::System, &Fact::AgentWorking { reason: String::new() }),
+            event(2, "p3", Actor::System, &blocked("commit?")),
+            event(3, "p3", Actor::view(), &typed),
+            event(4, "p3", Actor::cli(), &typed),
+        ] {
+            story.note(&event);
+        }
+        let answered: Vec<_> =
+            story.approvals.iter().map(|a| (a.question.as_str(), &a.by)).collect();
+        assert_eq!(answered, [("commit?", &Actor::view())]);
     }
 
     #[test]

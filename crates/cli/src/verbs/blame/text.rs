@@ -92,7 +92,7 @@ fn typed_text(typed: &TypedInput) -> String {
 
 fn approval_text(approval: &Approval) -> String {
     let Approval { question, option, key, by, seen } = approval;
-    let answer = option.as_ref().or(key.as_ref()).map_or("?", String::as_str);
+    let answer = option.as_ref().or(key.as_ref()).map_or("(typed in the pane)", String::as_str);
     format!("{question} → {answer}, by {by}, {}", seen_text(seen))
 }
 
