@@ -172,6 +172,8 @@ impl ToldProcess {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -202,5 +204,15 @@ mod tests {
         assert_eq!(serde_json::from_str::<Told>(&text).unwrap(), told);
         told.note(&p1, &Fact::ProcessClosed {});
         assert!(told.processes.is_empty());
+    }
+
+    #[test]
+    fn the_last_commits_are_known() {
+        let mut told = Told::default();
+        for number in 0..=MOST_COMMITS {
+            let fact = json!({"type": "git.commit", "data": {"commit": number.to_string()}});
+            told.note(&About::project(), &serde_json::from_value(fact).unwrap());
+        }
+        assert_eq!((told.commits.len(), told.commits[0].as_str()), (MOST_COMMITS, "1"));
     }
 }
