@@ -73,7 +73,7 @@ fn commit_in_a_pane(place: &Place) {
     commit(place, &place.path("project"), "first");
     let git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.org"];
     let made = ["commit", "--quiet", "--allow-empty", "-m", "second"];
-    place.run(&[&["run", "--name", "committer", "--"], &git[..], &made].concat());
+    place.run(&[&["run", "--name", "committer", "--"][..], &git, &made].concat());
     until("the event about the commit", || {
         place.run(&["events", "--type", "git.commit"]).contains("second").then_some(())
     });
