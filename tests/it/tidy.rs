@@ -33,16 +33,28 @@ fn text(file: &Path) -> String {
 }
 
 /// The table of ARCHITECTURE.md: which of our crates each crate may use, and what it must not know.
-const EDGES: [(&str, &[&str], &[&str]); 16] = [
+const EDGES: [(&str, &[&str], &[&str]); 17] = [
     ("patterm-wire", &[], &["tokio", "rmcp", "rustix", "tracing"]),
     ("patterm-keeper", &[], &["tokio", "rmcp"]),
     ("patterm-screen", &[], &["tokio", "rmcp", "rustix", "serde_json"]),
     ("patterm-gateway", &["patterm-wire", "patterm-keeper"], &["rmcp", "clap"]),
     ("patterm-store", &["patterm-wire", "patterm-keeper"], &["rmcp", "clap"]),
+    (
+        "patterm-git",
+        &["patterm-wire", "patterm-keeper", "patterm-store"],
+        &["tokio", "rmcp", "clap"],
+    ),
     ("patterm-events", &["patterm-wire", "patterm-store"], &["rmcp", "clap"]),
     (
         "patterm-panes",
-        &["patterm-wire", "patterm-keeper", "patterm-screen", "patterm-store", "patterm-events"],
+        &[
+            "patterm-wire",
+            "patterm-keeper",
+            "patterm-screen",
+            "patterm-store",
+            "patterm-events",
+            "patterm-git",
+        ],
         &["rmcp", "clap", "toml"],
     ),
     (
@@ -79,6 +91,7 @@ const EDGES: [(&str, &[&str], &[&str]); 16] = [
             "patterm-gateway",
             "patterm-store",
             "patterm-events",
+            "patterm-git",
             "patterm-panes",
             "patterm-project",
             "patterm-agents",
@@ -94,6 +107,7 @@ const EDGES: [(&str, &[&str], &[&str]); 16] = [
             "patterm-wire",
             "patterm-keeper",
             "patterm-store",
+            "patterm-git",
             "patterm-project",
             "patterm-agents",
             "patterm-pads",

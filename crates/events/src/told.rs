@@ -1,7 +1,7 @@
 //! What the events have told so far, as state: the processes, messages, timers and scratchpads that they know. At its
 //! start, a server compares it with the state that it loads, and records the events that are missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use patterm_wire::events::Fact;
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,9 @@ use crate::new_event::About;
 
 /// Messages that are neither delivered nor dropped: far more than processes hold. What stalled long ago stays open.
 const MOST_OPEN: usize = 4_096;
+
+/// The last commits: more than one git command makes that is recorded.
+const MOST_COMMITS: usize = 1_024;
 
 /// What the events have told.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +35,9 @@ pub struct Told {
     pub project_file: Option<String>,
     /// The version of the server that began last.
     pub version: Option<String>,
+    /// The commits that were told last, the newest at the end.
+    #[serde(default)]
+    pub commits: VecDeque<String>,
 }
 
 /// What the events have told about a process.
@@ -115,6 +121,11 @@ impl Told {
             Fact::ProjectFileChanged { hash } => self.project_file.clone_from(hash),
             Fact::ProjectFileTrusted { hash } => self.trusted = Some(hash.clone()),
             Fact::SystemStarted { version } => self.version = Some(version.clone()),
+            Fact::GitCommit { commit, .. } => {
+                self.commits.push_back(commit.clone());
+                let excess = self.commits.len().saturating_sub(MOST_COMMITS);
+                self.commits.drain(..excess);
+            }
             _ => self.note_process(about, fact),
         }
     }
@@ -161,6 +172,8 @@ impl ToldProcess {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -191,5 +204,15 @@ mod tests {
         assert_eq!(serde_json::from_str::<Told>(&text).unwrap(), told);
         told.note(&p1, &Fact::ProcessClosed {});
         assert!(told.processes.is_empty());
+    }
+
+    #[test]
+    fn the_last_commits_are_known() {
+        let mut told = Told::default();
+        for number in 0..=MOST_COMMITS {
+            let fact = json!({"type": "git.commit", "data": {"commit": number.to_string()}});
+            told.note(&About::project(), &serde_json::from_value(fact).unwrap());
+        }
+        assert_eq!((told.commits.len(), told.commits[0].as_str()), (MOST_COMMITS, "1"));
     }
 }

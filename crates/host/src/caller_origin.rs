@@ -18,7 +18,7 @@ use crate::caller::Caller;
 use crate::enclosing_keeper::EnclosingKeeper;
 use crate::registry;
 use crate::runtime::{self, RuntimeDir};
-use patterm_panes::process::{Kind, ProcessId};
+use patterm_panes::process::{Kind, Process, ProcessId};
 use patterm_panes::tree::{self, LONGEST_LINE};
 use patterm_panes::{Panes, is_of_agents};
 use patterm_store::project::Project;
@@ -280,17 +280,30 @@ impl Origins {
             .into_iter()
             .filter_map(|id| self.panes.processes.get(&id))
             .collect();
-        match panes.iter().find(|process| is_of_agents(process)) {
-            Some(process) if process.kind == Kind::Agent => {
-                Some(PaneOwner::Agents(process.id.clone()))
-            }
-            Some(process) => {
-                let above = self.panes.processes.agent_above(process);
-                Some(PaneOwner::Agents(above.map_or_else(|| process.id.clone(), |above| above.id)))
-            }
+        let agents = panes.iter().find_map(|process| acting_agent(&self.panes, process));
+        match agents {
+            Some(id) => Some(PaneOwner::Agents(id)),
             None => panes.first().map(|_| PaneOwner::Person),
         }
     }
+}
+
+/// Who acts in the pane of a process where agents type: the nearest agent, or else the process itself. `None` for a
+/// person's pane.
+fn acting_agent(panes: &Panes, process: &Process) -> Option<ProcessId> {
+    if !is_of_agents(process) {
+        return None;
+    }
+    if process.kind == Kind::Agent {
+        return Some(process.id.clone());
+    }
+    let above = panes.processes.agent_above(process);
+    Some(above.map_or_else(|| process.id.clone(), |above| above.id))
+}
+
+/// Who causes what the programs in a pane do.
+pub(crate) fn actor_in_pane(panes: &Panes, process: &Process) -> Actor {
+    acting_agent(panes, process).map_or_else(Actor::view, |id| Actor::agent(id.as_str()))
 }
 
 /// Runs blocking work once there is a free slot; `None` if there is none in time.

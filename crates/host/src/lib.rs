@@ -4,6 +4,7 @@
 pub mod caller;
 mod caller_origin;
 pub mod enclosing_keeper;
+mod git_recorder;
 mod greeting;
 pub mod host;
 mod lifecycle;

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::VERSION;
+use crate::git_recorder::GitRecorder;
 use crate::host::{Host, Parts};
 use crate::native_tools::NativeTools;
 use crate::registry::{LockAttempt, ServerEntry, ServerLock, ServerLockError};
@@ -218,6 +219,7 @@ impl Server {
             runtime: host.shared.runtime().clone(),
             gateway: host.shared.gateway().clone(),
         });
+        let committing = tokio::spawn(GitRecorder::new(host.panes.clone()).run());
         let reserve_keeper = host.panes.clone();
         let reserving = tokio::spawn(async move { reserve_keeper.keep_reserve().await });
         let announcing = tokio::spawn(announce(host.clone(), server_lock.clone()));
@@ -251,6 +253,7 @@ impl Server {
         let served = listener.run(host.clone(), tools, leaving).await;
         watching.abort();
         reserving.abort();
+        committing.abort();
         delivering.abort();
         if host.handover.load(Ordering::Acquire) {
             host.agents.deliverer.finish().await;

@@ -13,6 +13,7 @@ pub mod descriptors;
 mod detach;
 mod ending;
 mod environment;
+mod helper;
 mod init;
 mod keeper_loop;
 mod limits;
@@ -28,8 +29,9 @@ mod status;
 pub use client::{
     END_TIMEOUT, KeeperConnection, KeeperProcess, REPLY_TIMEOUT, connect, has_listener, launch,
 };
-pub use detach::{StartOutput, start_server};
+pub use detach::start_server;
 pub use environment::Environment;
+pub use helper::{HelperLimits, HelperOutput, run_helper};
 pub use keeper_loop::{KeeperOptions, START_REQUEST, run};
 pub use message::Survivor;
 pub use pane::{Pane, PaneEvent};

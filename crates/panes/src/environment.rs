@@ -4,10 +4,18 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
+use patterm_git::TARGET_VARIABLE;
 pub use patterm_keeper::Environment;
 
 /// Tells a program which pane it runs in: the project's key, a slash, the process id.
 pub const PANE_VARIABLE: &str = "PATTERM_PANE";
+
+/// The folder into which git writes traces for patterm. Where this is the value of [`TARGET_VARIABLE`], too, that one is
+/// not the user's.
+pub(crate) const OWN_TRACES_VARIABLE: &str = "PATTERM_GIT_TRACES";
+
+/// How many files git writes into such a folder.
+pub(crate) const MOST_TRACES_VARIABLE: &str = "GIT_TRACE2_MAX_FILES";
 
 /// The prefix of patterm's own variables. Callers cannot pass them.
 pub const OWN_PREFIX: &str = "PATTERM_";
@@ -161,6 +169,13 @@ pub fn is_own(name: &OsStr) -> bool {
 }
 
 fn clean(mut environment: Environment) -> Environment {
+    let traces = environment.get(OWN_TRACES_VARIABLE);
+    if traces.is_some() && traces == environment.get(TARGET_VARIABLE) {
+        // Those of the pane from which this comes, and no setting of the user.
+        environment.remove(TARGET_VARIABLE);
+        environment.remove(MOST_TRACES_VARIABLE);
+    }
+    environment.remove(OWN_TRACES_VARIABLE);
     let listed = |name: &OsStr| {
         let mut names = AROUND.iter().chain(&IDENTITY).chain(&OF_AN_AGENT);
         names.any(|known| name == *known)
@@ -194,6 +209,22 @@ mod tests {
         let own = [("PATTERM_ANYTHING", "x"), ("PATTERM_SOCKET", "y"), ("PATTERMX", "kept")];
         let names: Vec<_> = of_a_caller(own.into()).names().map(OsStr::to_owned).collect();
         assert_eq!(names, ["COLORTERM", "PATTERMX", "TERM"]);
+    }
+
+    #[test]
+    fn a_target_of_gits_traces_is_kept_only_if_the_user_set_it() {
+        let of = |target: &str| {
+            let own = [
+                (TARGET_VARIABLE, target),
+                (OWN_TRACES_VARIABLE, "/state/git/p1.1"),
+                (MOST_TRACES_VARIABLE, "7"),
+            ];
+            let names: Vec<_> = clean(own.into()).names().map(OsStr::to_owned).collect();
+            names
+        };
+        assert_eq!(of("/state/git/p1.1"), ["COLORTERM", "TERM"]);
+        let users = ["COLORTERM", TARGET_VARIABLE, MOST_TRACES_VARIABLE, "TERM"];
+        assert_eq!(of("/home/traces"), users);
     }
 
     #[test]

@@ -7,6 +7,8 @@ pub mod env_file;
 pub mod environment;
 mod environments;
 mod error;
+mod git_traces;
+mod git_tracing;
 pub mod keeper_client;
 mod left_behind;
 pub mod lifecycle;
@@ -22,6 +24,7 @@ pub mod tree;
 
 pub use environments::{EnvironmentPolicy, Environments};
 pub use error::PaneError;
+pub use git_traces::{GitTraces, TracedRun};
 pub use left_behind::is_of_agents;
 pub use lifecycle::{NewProcess, StartExtra};
 pub use offset::Offset;

@@ -287,7 +287,8 @@ impl Panes {
         extra: &StartExtra,
     ) -> Result<Process, PaneError> {
         let id = &process.id;
-        let program = self.program_of(process, extra)?;
+        let mut program = self.program_of(process, extra)?;
+        self.trace_git(process, &mut program).await;
         program.check().map_err(PaneError::Spawn)?;
         if let Some(before) = self.run_of(id) {
             // The versions of the new screen continue those of the last one, which may still have to be rebuilt.

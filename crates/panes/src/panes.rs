@@ -14,6 +14,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::data_plane::{DataPlane, Event, ProcessRun, Trouble};
 use crate::environments::Environments;
+use crate::git_traces::GitTraces;
 use crate::keeper_client::KeeperClient;
 use crate::left_behind::LeftBehind;
 use crate::process::{ProcessId, Processes, RunNumber};
@@ -30,6 +31,8 @@ pub struct Panes {
     pub data_plane: DataPlane,
     /// The environments that processes are started with.
     pub environments: Environments,
+    /// Where git writes traces of its commands.
+    pub git_traces: GitTraces,
     pub(crate) project: Project,
     pub(crate) state: StateDir,
     pub(crate) limits: Limits,
@@ -67,6 +70,7 @@ impl Panes {
             keeper,
             data_plane,
             environments: Environments::new(state),
+            git_traces: GitTraces::new(state),
             project: project.clone(),
             state: state.clone(),
             limits: limits.clone(),

@@ -1,9 +1,10 @@
 //! A project's state on disk: its key and folders, private files that no other user can have
 //! written, state files that are replaced atomically, and a reserve of disk space for them. It
-//! also holds the limits that all parts of a server share. It knows nothing about processes,
+//! also holds the limits that all parts of a server share, and watches folders for changes. It knows nothing about processes,
 //! agents, tools or the network.
 
 pub mod clock;
+pub mod folders;
 pub mod hex;
 pub mod limits;
 pub mod private;

@@ -2,7 +2,7 @@
 //! own it and others have no access; a file in it is opened without following a link and
 //! without blocking, and read up to a limit.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStringExt;
@@ -131,16 +131,26 @@ impl PrivateDir {
 
     /// The names of everything in it.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
+        self.some_names(usize::MAX)
+    }
+
+    /// The names of at most so many files in it, whichever come first.
+    pub fn some_names(&self, most: usize) -> io::Result<Vec<OsString>> {
         let entries = Dir::read_from(&self.folder)?;
         let name =
             |entry: rustix::fs::DirEntry| OsString::from_vec(entry.file_name().to_bytes().to_vec());
         let is_inside = |name: &OsString| name != "." && name != "..";
         let names = entries.map(|entry| Ok(name(entry?)));
-        names.filter(|name| name.as_ref().map_or(true, is_inside)).collect()
+        names.filter(|name| name.as_ref().map_or(true, is_inside)).take(most).collect()
     }
 
     /// Reads a regular file of ours with at most `most` bytes.
     pub fn read(&self, name: &str, most: u64) -> Result<Vec<u8>, Refusal> {
+        read_at_most(&self.file(name)?, most)
+    }
+
+    /// Opens a regular file of ours for reading.
+    pub fn file(&self, name: &str) -> Result<File, Refusal> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match openat(&self.folder, name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -148,7 +158,7 @@ impl PrivateDir {
             Err(errno) => return Err(errno.into()),
         };
         check_own_file(&file)?;
-        read_at_most(&file, most)
+        Ok(file)
     }
 
     /// Opens a file to lock it; creates it if necessary.
@@ -166,8 +176,8 @@ impl PrivateDir {
     }
 
     /// Removes a file.
-    pub fn remove(&self, name: &str) -> io::Result<()> {
-        Ok(unlinkat(&self.folder, name, AtFlags::empty())?)
+    pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(unlinkat(&self.folder, name.as_ref(), AtFlags::empty())?)
     }
 }
 

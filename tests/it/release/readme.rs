@@ -73,6 +73,7 @@ const CASES: &[(&str, Case)] = &[
     ("patterm events --since 2h --type 'agent.*,message.*'", Does("")),
     ("patterm events -f p3", Elsewhere("events::reading")),
     ("patterm events verify", Does("; nothing is damaged")),
+    ("patterm blame HEAD", Elsewhere("events::blame")),
     ("patterm status", Elsewhere("processes::declared")),
     ("patterm stop", Elsewhere("processes::declared")),
     ("patterm stop --signal", Elsewhere("processes::declared")),

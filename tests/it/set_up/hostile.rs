@@ -8,6 +8,7 @@ use std::process::Stdio;
 use patterm_wire::printable::is_active;
 use serde_json::{Value, json};
 
+use super::commit;
 use crate::support::Place;
 
 /// A title, a cleared screen in eight-bit codes, deleted and reversed text: everything that a
@@ -55,6 +56,7 @@ impl Harness {
             std::fs::create_dir(folder.join(".git")).unwrap();
             std::fs::write(folder.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
         }
+        commit(&place, &project, HOSTILE_LINES);
         let scripts = json!({"scripts": {"dev": HOSTILE, HOSTILE: "x"}}).to_string();
         std::fs::write(bare.join("package.json"), scripts).unwrap();
         std::fs::write(bare.join("Procfile"), format!("web: {HOSTILE}\n{HOSTILE}: x\n")).unwrap();
@@ -143,6 +145,7 @@ fn cases(verb: &str) -> Option<(u8, &'static [&'static [&'static str]])> {
         "events" => {
             (1, &[&["events"], &["events", "--json"], &["events", HOSTILE], &["events", "verify"]])
         }
+        "blame" => (1, &[&["blame", "HEAD"], &["blame", "HEAD", "--json"], &["blame", HOSTILE]]),
         "timers" => (1, &[&["timers"], &["timers", "--json"]]),
         "pads" => (1, &[&["pads"], &["pads", "--json"]]),
         "pad" => (1, &[&["pad", "plan"], &["pad", "plan", "--json"], &["pad", HOSTILE]]),

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
+use super::commit;
 use crate::support::Place;
+use crate::support::tool_client::until;
 
 /// The verbs that print JSON, as they are documented, in an order in which they work.
 const EXAMPLES: &[&[&str]] = &[
@@ -28,6 +30,7 @@ const EXAMPLES: &[&[&str]] = &[
     &["agents", "--json"],
     &["shell", "--json"],
     &["events", "--type", "pad.created", "--json"],
+    &["blame", "HEAD", "--json"],
     &["timers", "--json"],
     &["pads", "--json"],
     &["pad", "plan", "--json"],
@@ -58,10 +61,23 @@ fn prepared() -> Place {
     place.run(&["token", "new", "ci", "--servers", "patterm", "--expires-days", "30"]);
     place.run(&["run", "--name", "ended", "--", "cat"]);
     place.run(&["stop", "ended"]);
+    commit_in_a_pane(&place);
     let id = place.run(&["agent", "parrot", "--name", "timed"]);
     let timer = json!({"seconds": 3600, "body": "look", "owner_process_id": id.trim()});
     place.run(&["call", "timer_set", &timer.to_string()]);
     place
+}
+
+/// Makes a commit that has an event.
+fn commit_in_a_pane(place: &Place) {
+    commit(place, &place.path("project"), "first");
+    let git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.org"];
+    let made = ["commit", "--quiet", "--allow-empty", "-m", "second"];
+    place.run(&[&["run", "--name", "committer", "--"][..], &git, &made].concat());
+    until("the event about the commit", || {
+        place.run(&["events", "--type", "git.commit"]).contains("second").then_some(())
+    });
+    place.run(&["close", "committer"]);
 }
 
 /// The types of a value's members. Of a list, those of its last element: of agents, that is one whose CLI is found

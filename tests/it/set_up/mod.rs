@@ -10,9 +10,23 @@ mod manners;
 mod setup;
 mod verbs;
 
+use std::path::Path;
 use std::process::{Output, Stdio};
 
 use crate::support::Place;
+
+/// Makes a folder a repository with a commit.
+fn commit(place: &Place, folder: &Path, subject: &str) {
+    let settings =
+        ["-c", "init.defaultBranch=main", "-c", "user.name=n", "-c", "user.email=e@example.org"];
+    for arguments in
+        [&["init", "--quiet"][..], &["commit", "--quiet", "--allow-empty", "-m", subject]]
+    {
+        let mut git = place.command(Path::new("git"));
+        git.args(settings).args(arguments).current_dir(folder);
+        assert!(git.status().unwrap().success(), "git {arguments:?}");
+    }
+}
 
 /// Runs a verb without a terminal that must fail; returns its output.
 #[track_caller]

@@ -7,6 +7,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
+use super::commit;
 use crate::support::Place;
 
 /// What `--json` prints.
@@ -97,6 +98,7 @@ const VERBS: &[Verb] = &[
     verb("attach", &[]).stays().wrong(&["--raw"]),
     verb("messages", &[]).json(&[], Json::List),
     verb("events", &[]).json(&[], Json::List).wrong(&["--since", "soon"]),
+    verb("blame", &["HEAD"]).json(&["HEAD"], Json::Object).wrong(&[]),
     verb("timers", &[]).json(&[], Json::List),
     verb("pads", &[]).json(&[], Json::List),
     verb("pad", &["plan"]).json(&["plan"], Json::Object).wrong(&["plan", "--edit", "--append"]),
@@ -113,7 +115,7 @@ const VERBS: &[Verb] = &[
     verb("mcp-stdio", &[]).stays().wrong(&["--socket"]),
 ];
 
-/// A project with a scratchpad, a project file, and an agent that only echoes.
+/// A project with a scratchpad, a project file, a commit, and an agent that only echoes.
 fn prepared() -> Place {
     let place = Place::new();
     let settings = place.path("home/.config/patterm");
@@ -122,6 +124,7 @@ fn prepared() -> Place {
     std::fs::write(settings.join("config.toml"), preset).unwrap();
     std::fs::write(place.path("project/patterm.toml"), "").unwrap();
     place.run(&["call", "scratchpad_write", r#"{"name": "plan", "content": "first this"}"#]);
+    commit(&place, &place.path("project"), "a subject");
     place
 }
 

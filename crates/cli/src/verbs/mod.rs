@@ -3,6 +3,7 @@
 mod agent;
 mod agents;
 mod attach;
+mod blame;
 mod call;
 mod close;
 mod complete;
@@ -64,7 +65,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Look",
         &[
             "overview", "ps", "status", "logs", "screen", "search", "wait", "agents", "messages",
-            "timers", "events",
+            "timers", "events", "blame",
         ],
     ),
     ("Act", &["send", "key", "message", "start", "stop", "restart", "close", "down", "restore"]),
@@ -79,6 +80,7 @@ pub(crate) enum Verb {
     Agent(agent::AgentVerb),
     Agents(agents::AgentsVerb),
     Attach(attach::AttachVerb),
+    Blame(blame::BlameVerb),
     Call(call::CallVerb),
     Close(close::CloseVerb),
     Complete(complete::CompleteVerb),
@@ -129,6 +131,7 @@ impl Verb {
             Self::Agent(verb) => verb.run(),
             Self::Agents(verb) => verb.run(),
             Self::Attach(verb) => verb.run(),
+            Self::Blame(verb) => verb.run(),
             Self::Call(verb) => verb.run(),
             Self::Close(verb) => verb.run(),
             Self::Complete(verb) => verb.run(),

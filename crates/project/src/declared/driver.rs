@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::file_status::Declared;
-use super::folders::{Change, Folders};
 use super::handle::{QUIET, handle_process};
 use super::sources::Sources;
+use patterm_store::folders::{Change, Folders};
 use patterm_store::project::PROJECT_FILE;
 
 /// How long after the first change, at the latest.

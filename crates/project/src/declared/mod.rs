@@ -6,7 +6,6 @@ mod driver;
 mod environment;
 mod error;
 mod file_status;
-mod folders;
 mod handle;
 mod health;
 mod http_probe;

@@ -29,6 +29,20 @@ impl EventClass {
     }
 }
 
+/// What shows who made a commit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GitEvidence {
+    /// A git command of a process's pane was running in the working tree when the commit was written.
+    ProcessTree,
+    /// Only the repository and the time: such a command was running in the same second.
+    #[default]
+    Time,
+    /// Something that a newer server knows.
+    #[serde(untagged)]
+    Other(String),
+}
+
 /// Whether a value is left out of an event.
 trait Absent {
     fn is_absent(&self) -> bool {
@@ -55,6 +69,7 @@ impl Absent for bool {
 }
 
 impl Absent for String {}
+impl Absent for GitEvidence {}
 impl Absent for u64 {}
 impl Absent for i64 {}
 impl Absent for i32 {}
@@ -384,24 +399,40 @@ facts! {
         ms: u64,
     }
     /// A commit was made.
-    GitCommit = "git.commit" in People {
+    GitCommit = "git.commit" in States {
         /// Its full hash.
         commit: String,
-        /// The first line of its message.
+        /// The first line of its message, without its end if it is long.
         subject: Option<String>,
-        /// The branch.
+        /// The branch, unless none was checked out.
         branch: Option<String>,
-        /// The files it changes.
+        /// The folder of the working tree.
+        repository: String,
+        /// The command that made it, such as `commit`, or `pull/rebase` for a rebase that a pull started.
+        command: String,
+        /// The first files that it changes; those of a merge against its first parent.
         files: Vec<String>,
-        /// Whether the process is known by its tree; otherwise by the repository and the time.
-        by_process_tree: bool,
+        /// How many files it changes, unless it changes too much to count.
+        file_count: Option<u64>,
+        /// How many lines it adds to text files.
+        insertions: Option<u64>,
+        /// How many lines it removes from text files.
+        deletions: Option<u64>,
+        /// When the command ended; the event may be recorded later.
+        ended_at: String,
+        /// What shows who made it.
+        evidence: GitEvidence,
     }
     /// Another branch was checked out.
-    GitBranch = "git.branch" in People {
-        /// The branch.
+    GitBranch = "git.branch" in States {
+        /// The branch; a hash if it is none.
         branch: String,
         /// The one before.
         before: Option<String>,
+        /// The folder of the working tree.
+        repository: String,
+        /// What shows who did it.
+        evidence: GitEvidence,
     }
     /// A worktree was created.
     WorktreeCreated = "worktree.created" in People {

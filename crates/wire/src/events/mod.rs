@@ -8,7 +8,7 @@ mod requests;
 mod time;
 
 pub use actor::{Actor, PersonVia};
-pub use fact::{EventClass, Fact};
+pub use fact::{EventClass, Fact, GitEvidence};
 pub use record::EventRecord;
 pub use requests::{
     EventLines, EventPage, EventQuery, ExportEvents, LogBreak, LogVerdict, VerifyEvents,

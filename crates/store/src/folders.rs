@@ -18,7 +18,7 @@ const EVENT_BYTES: usize = 4 << 10;
 
 /// A change in a folder.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub enum Change {
     /// A file was changed, created or removed.
     File(PathBuf),
     /// A folder was created or removed.
@@ -29,14 +29,14 @@ pub(super) enum Change {
 
 /// The folders that are watched.
 #[derive(Debug)]
-pub(super) struct Folders {
+pub struct Folders {
     fd: AsyncFd<OwnedFd>,
     watched: HashMap<i32, PathBuf>,
 }
 
 impl Folders {
     /// Watches no folder yet; needs the runtime.
-    pub(super) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         #[expect(
             deprecated,
@@ -61,7 +61,7 @@ impl Folders {
     }
 
     /// Watches these folders and no others.
-    pub(super) fn set(&mut self, folders: &[PathBuf]) -> io::Result<()> {
+    pub fn set(&mut self, folders: &[PathBuf]) -> io::Result<()> {
         let wanted: HashSet<_> = folders.iter().collect();
         let gone: Vec<_> = self
             .watched
@@ -73,11 +73,12 @@ impl Folders {
             let _ = inotify::remove_watch(self.fd.get_ref(), watch);
             self.watched.remove(&watch);
         }
-        folders.iter().try_for_each(|folder| self.add(folder))
+        // One that cannot be watched keeps no other from being watched.
+        folders.iter().map(|folder| self.add(folder)).fold(Ok(()), io::Result::and)
     }
 
     /// Waits for changes, and returns all of them.
-    pub(super) async fn changed(&mut self) -> io::Result<Vec<Change>> {
+    pub async fn changed(&mut self) -> io::Result<Vec<Change>> {
         loop {
             let mut ready = self.fd.readable_mut().await?;
             let mut changes = Vec::new();

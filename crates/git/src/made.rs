@@ -1,0 +1,251 @@
+//! Which commits a command made. A commit is a command's if its file was written while the command ran; that is known to
+//! a hundredth of a second. If the file is gone, because git has packed it meanwhile, only the second is known.
+
+use patterm_wire::events::GitEvidence;
+
+use crate::repository::{ReflogEntry, Repository};
+use crate::trace::TracedCommand;
+
+/// How far the time of a file may be behind: the kernel stamps files with the time of its last tick.
+const TICK_US: u64 = 11_000;
+
+/// Commands that check out branches.
+const CHECK_OUT: [&str; 2] = ["checkout", "switch"];
+
+/// What HEAD's history says about a checkout.
+const MOVING: &str = "checkout: moving from ";
+
+/// What it says at the end of a rebase.
+const RETURNING: &str = "rebase (finish): returning to refs/heads/";
+
+/// A commit that a command made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made<'r> {
+    /// The commit.
+    pub entry: &'r ReflogEntry,
+    /// The branch that was checked out.
+    pub branch: Option<String>,
+    /// What shows it.
+    pub evidence: GitEvidence,
+}
+
+/// A branch that a command checked out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedOut {
+    /// The branch; a hash if it is none.
+    pub branch: String,
+    /// The one before.
+    pub before: Option<String>,
+}
+
+/// The commits that a command made, the oldest first. One that the same command replaced is not among them, such as
+/// those that a rebase has squashed.
+#[must_use]
+pub fn commits_by<'r>(command: &TracedCommand, repository: &'r Repository) -> Vec<Made<'r>> {
+    let makes_one = !command.makes_many();
+    let has_failed = command.exit.is_some_and(|code| code != 0);
+    if CHECK_OUT.contains(&command.last_name()) || (makes_one && has_failed) {
+        return Vec::new();
+    }
+    let mut made: Vec<Made<'r>> = Vec::new();
+    for (at, entry) in repository.entries.iter().enumerate() {
+        let Some(evidence) = evidence(command, entry).filter(|_| !only_moves_head(&entry.action))
+        else {
+            continue;
+        };
+        if made.iter().any(|known| known.entry.commit == entry.commit) {
+            continue;
+        }
+        let replaces = |last: &Made<'_>| last.entry.parent == entry.parent;
+        made.pop_if(|last| makes_one || replaces(last));
+        made.push(Made { entry, branch: branch_at(repository, at), evidence });
+    }
+    made
+}
+
+/// The branch that a command checked out.
+#[must_use]
+pub fn branch_by(command: &TracedCommand, repository: &Repository) -> Option<CheckedOut> {
+    let is_checkout = CHECK_OUT.contains(&command.last_name()) && command.exit == Some(0);
+    let mut entries = repository.entries.iter().rev().filter(|_| is_checkout);
+    let entry = entries.find(|entry| is_within(command, entry.logged_s) && moved(entry).is_some());
+    let (before, branch) = moved(entry?)?;
+    (before != branch)
+        .then(|| CheckedOut { branch: branch.to_owned(), before: Some(before.to_owned()) })
+}
+
+fn evidence(command: &TracedCommand, entry: &ReflogEntry) -> Option<GitEvidence> {
+    let earliest = command.start_us.saturating_sub(TICK_US);
+    match entry.written_us {
+        Some(written) if written < earliest => None,
+        Some(written) if written <= command.end_us => Some(GitEvidence::ProcessTree),
+        // The file is gone, or something has written it again.
+        _ => {
+            let is_new =
+                is_within(command, entry.logged_s) && is_within(command, Some(entry.committed_s));
+            is_new.then_some(GitEvidence::Time)
+        }
+    }
+}
+
+fn is_within(command: &TracedCommand, seconds: Option<u64>) -> bool {
+    let (first, last) = (command.start_us / 1_000_000, command.end_us / 1_000_000);
+    seconds.is_some_and(|seconds| (first..=last).contains(&seconds))
+}
+
+/// Whether a change of HEAD leads to a commit that existed before.
+fn only_moves_head(action: &str) -> bool {
+    let begins = ["checkout:", "clone:", "reset:", "rebase (start)", "rebase (finish)"];
+    begins.iter().any(|begin| action.starts_with(begin))
+        || action.to_ascii_lowercase().ends_with("fast-forward")
+}
+
+/// The branch that was checked out after an entry: the one that HEAD left next, or else the current one.
+fn branch_at(repository: &Repository, at: usize) -> Option<String> {
+    let left = |entry: &ReflogEntry| {
+        let returned = entry.action.strip_prefix(RETURNING);
+        returned.or_else(|| moved(entry).map(|(before, _)| before)).map(str::to_owned)
+    };
+    let later = repository.entries[at + 1..].iter().find_map(left);
+    let is_branch = |name: &String| name != "HEAD" && !is_commit(name);
+    match later {
+        Some(name) => Some(name).filter(is_branch),
+        None => repository.branch.clone(),
+    }
+}
+
+/// Where from and where to HEAD moved.
+fn moved(entry: &ReflogEntry) -> Option<(&str, &str)> {
+    // Names of branches contain no space.
+    entry.action.strip_prefix(MOVING)?.split_once(" to ")
+}
+
+fn is_commit(name: &str) -> bool {
+    matches!(name.len(), 40 | 64) && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000;
+
+    fn command(name: &str, start_us: u64, end_us: u64) -> TracedCommand {
+        let (command, exit) = (name.to_owned(), Some(0));
+        TracedCommand { command, worktree: "/r".into(), start_us, end_us, exit }
+    }
+
+    /// Entries: the commit, its parent, when it was written, and what moved HEAD.
+    fn repository(entries: &[(&str, &str, Option<u64>, &str)]) -> Repository {
+        let entry =
+            |(commit, parent, written, action): &(&str, &str, Option<u64>, &str)| ReflogEntry {
+                commit: (*commit).to_owned(),
+                parent: Some((*parent).to_owned()),
+                committed_s: 100,
+                logged_s: Some(100),
+                action: (*action).to_owned(),
+                subject: String::new(),
+                written_us: *written,
+            };
+        Repository { entries: entries.iter().map(entry).collect(), branch: Some("main".into()) }
+    }
+
+    fn names(made: &[Made<'_>]) -> Vec<String> {
+        made.iter().map(|made| made.entry.commit.clone()).collect()
+    }
+
+    #[test]
+    fn commits_in_the_same_second_belong_to_the_commands_that_wrote_them() {
+        let at = |ms: u64| 100 * SECOND + ms * 1_000;
+        let shown = repository(&[
+            ("a", "0", Some(at(50)), "commit: a"),
+            ("b", "a", Some(at(250)), "commit: b"),
+        ]);
+        let by = |start, end| names(&commits_by(&command("commit", at(start), at(end)), &shown));
+        assert_eq!(by(40, 60), ["a"]);
+        assert_eq!(by(240, 260), ["b"]);
+        assert_eq!(by(55, 100), ["a"], "the kernel's clock ticks");
+        assert_eq!(by(0, 900), ["b"], "a commit makes one");
+        assert_eq!(by(300, 900), [""; 0]);
+        let failed = TracedCommand { exit: Some(1), ..command("commit", at(40), at(60)) };
+        assert_eq!(commits_by(&failed, &shown), []);
+        let killed = TracedCommand { exit: None, ..failed };
+        assert_eq!(names(&commits_by(&killed, &shown)), ["a"]);
+    }
+
+    #[test]
+    fn a_packed_commit_is_found_by_its_second_and_marked() {
+        let shown = repository(&[("a", "0", None, "commit: a")]);
+        let made = |from: u64| {
+            let command = command("commit", from * SECOND, (from + 1) * SECOND);
+            commits_by(&command, &shown)
+                .iter()
+                .map(|made| made.evidence.clone())
+                .collect::<Vec<_>>()
+        };
+        let expected: [Vec<GitEvidence>; 2] = [vec![GitEvidence::Time], Vec::new()];
+        assert_eq!([made(99), made(101)], expected);
+    }
+
+    #[test]
+    fn what_only_moves_head_makes_no_commit() {
+        let actions = [
+            "merge x: Fast-forward",
+            "pull: Fast-forward",
+            "rebase: fast-forward",
+            "checkout: moving from a to b",
+            "rebase (start): checkout x",
+            "reset: moving to x",
+        ];
+        for action in actions {
+            let shown = repository(&[("a", "0", None, action)]);
+            let command = command("rebase", 100 * SECOND, 101 * SECOND);
+            assert_eq!(commits_by(&command, &shown), [], "{action}");
+        }
+    }
+
+    #[test]
+    fn a_rebase_makes_what_is_left_of_it_on_the_branch_that_it_returns_to() {
+        let at = Some(100 * SECOND);
+        let shown = repository(&[
+            ("old", "0", Some(7), "commit: old"),
+            ("base", "0", Some(8), "rebase (start): checkout base"),
+            ("a", "base", at, "rebase (pick): a"),
+            ("a2", "base", at, "rebase (fixup): a"),
+            ("b", "a2", at, "rebase (pick): b"),
+            ("b", "a2", at, "rebase (finish): returning to refs/heads/side"),
+            ("base", "0", Some(8), "checkout: moving from side to main"),
+        ]);
+        let made = commits_by(&command("rebase", 99 * SECOND, 101 * SECOND), &shown);
+        assert_eq!(names(&made), ["a2", "b"]);
+        assert!(made.iter().all(|made| made.branch.as_deref() == Some("side")));
+    }
+
+    #[test]
+    fn the_branch_is_the_one_that_was_checked_out_then() {
+        let hash = "26117f47112964a9e1ac490f1f38e4c938f6e39c";
+        let to = |name: &str| format!("checkout: moving from {name} to main");
+        for (later, expected) in [(to("side"), Some("side")), (to(hash), None), (to("HEAD"), None)]
+        {
+            let entries = [("a", "0", Some(100 * SECOND), "commit: a"), ("b", "0", None, &later)];
+            let shown = repository(&entries);
+            let made = commits_by(&command("commit", 100 * SECOND, 101 * SECOND), &shown);
+            assert_eq!(made[0].branch.as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn a_checkout_is_found_by_its_second() {
+        let moving = "checkout: moving from main to side";
+        let shown = repository(&[("a", "0", None, moving), ("a", "0", None, "commit: x")]);
+        let by = |name: &str, second: u64| {
+            branch_by(&command(name, second * SECOND, second * SECOND), &shown)
+        };
+        let expected = CheckedOut { branch: "side".into(), before: Some("main".into()) };
+        assert_eq!(by("switch", 100), Some(expected));
+        assert_eq!((by("switch", 101), by("commit", 100)), (None, None));
+        let same = "checkout: moving from main to main";
+        let stays = repository(&[("a", "0", None, same)]);
+        assert_eq!(branch_by(&command("checkout", 100 * SECOND, 100 * SECOND), &stays), None);
+    }
+}
