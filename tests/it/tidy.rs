@@ -33,7 +33,7 @@ fn text(file: &Path) -> String {
 }
 
 /// The table of ARCHITECTURE.md: which of our crates each crate may use, and what it must not know.
-const EDGES: [(&str, &[&str], &[&str]); 16] = [
+const EDGES: [(&str, &[&str], &[&str]); 17] = [
     ("patterm-wire", &[], &["tokio", "rmcp", "rustix", "tracing"]),
     ("patterm-keeper", &[], &["tokio", "rmcp"]),
     ("patterm-screen", &[], &["tokio", "rmcp", "rustix", "serde_json"]),
@@ -71,6 +71,18 @@ const EDGES: [(&str, &[&str], &[&str]); 16] = [
         &["rmcp", "clap"],
     ),
     (
+        "patterm-hooks",
+        &[
+            "patterm-wire",
+            "patterm-gateway",
+            "patterm-store",
+            "patterm-events",
+            "patterm-panes",
+            "patterm-project",
+        ],
+        &["rmcp", "clap"],
+    ),
+    (
         "patterm-host",
         &[
             "patterm-wire",
@@ -84,6 +96,7 @@ const EDGES: [(&str, &[&str], &[&str]); 16] = [
             "patterm-agents",
             "patterm-pads",
             "patterm-timers",
+            "patterm-hooks",
         ],
         &["ratatui", "axum", "hyper", "clap"],
     ),

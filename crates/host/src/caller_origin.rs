@@ -86,7 +86,8 @@ pub(crate) enum CallerOrigin {
     Person,
     /// In a pane where agents type: the nearest agent, or else the pane itself.
     Agents(ProcessId),
-    /// Where it may not be a person: in an agent's pane of another project, or in a container.
+    /// Where it may not be a person: in an agent's pane of another project, in a container, or in the command of a
+    /// hook.
     Elsewhere,
     /// The process ended before it could be located, or runs in an unknown pane.
     Nowhere,
@@ -191,6 +192,10 @@ impl Origins {
         };
         if let Some(PaneOwner::Agents(id)) = self.pane_owner(&line) {
             return OriginLookup::Done(CallerOrigin::Agents(id));
+        }
+        // Its arguments and its input may be texts of agents.
+        if self.panes.is_of_hook(&line) {
+            return OriginLookup::Done(CallerOrigin::Elsewhere);
         }
         let origins = self.clone();
         OriginLookup::UnderWay(tokio::spawn(async move { origins.locate(&line).await }))

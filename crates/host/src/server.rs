@@ -211,6 +211,7 @@ impl Server {
         let timing = tokio::spawn(patterm_timers::Driver::new(host.timers.clone())?.run());
         let declaring = declared::Driver::new(host.declared.clone()).run();
         let declaring = tokio::spawn(acting(Actor::ProjectFile, declaring));
+        let hooking = tokio::spawn(host.hooks.clone().run());
         let control = tokio::runtime::Handle::current();
         host.web.begin(HttpContext {
             own: Arc::new(NativeTools::new(Arc::downgrade(&host), tools.clone(), control)),
@@ -251,6 +252,7 @@ impl Server {
         let served = listener.run(host.clone(), tools, leaving).await;
         watching.abort();
         reserving.abort();
+        hooking.abort();
         delivering.abort();
         if host.handover.load(Ordering::Acquire) {
             host.agents.deliverer.finish().await;
@@ -267,7 +269,9 @@ impl Server {
             host.ending.report_ended(left);
         }
         let web = host.web.clone();
+        let hooks = host.hooks.clone();
         let _ = tokio::task::spawn_blocking(move || web.finish_audit()).await;
+        let _ = tokio::task::spawn_blocking(move || hooks.save()).await;
         host.events.close();
         tracing::info!("ended");
         served
@@ -313,6 +317,7 @@ impl declared::Observer for DeclaredObserver {
             host.shared.sweep_containers();
             host.web.configure(self.http_settings(&host));
             host.shared.configure();
+            host.hooks.configure();
         }
     }
 }
