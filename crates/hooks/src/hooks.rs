@@ -175,8 +175,7 @@ impl Hooks {
         let mut outcomes = Vec::new();
         for hook in named {
             let message = self.services.message(&hook.definition, self.sample(hook)).as_test();
-            let outcome =
-                perform(&*self.services.surroundings, &hook.definition, &message).await;
+            let outcome = perform(&*self.services.surroundings, &hook.definition, &message).await;
             let error = outcome.err().map(|failure| failure.details);
             outcomes.push(HookOutcome { name: name.to_owned(), file: hook.file.clone(), error });
         }

@@ -230,11 +230,13 @@ mod tests {
         let long = "y".repeat(100_000);
         let data = json!({"text": "secret", "key": "1", "question": long, "options": vec![long.clone(); 500]});
         let quiet = hook("['x']", "");
-        let body: Value = serde_json::from_str(&message(&quiet, data.clone(), "api").body()).unwrap();
+        let body: Value =
+            serde_json::from_str(&message(&quiet, data.clone(), "api").body()).unwrap();
         assert_eq!((&body["data"]["text"], &body["data"]["key"]), (&Value::Null, &Value::Null));
         assert_eq!(body["data"]["options"].as_array().unwrap().len(), MOST_ITEMS);
         assert_eq!(body["data"]["question"].as_str().unwrap().chars().count(), TEXT_CHARS + 1);
-        let members = ["seq", "type", "process_id", "run", "actor", "name", "summary", "project", "hook"];
+        let members =
+            ["seq", "type", "process_id", "run", "actor", "name", "summary", "project", "hook"];
         assert!(members.iter().all(|member| !body[member].is_null()), "{body}");
         assert!(body["prev"].is_null() && body["test"].is_null());
         let asked = hook("['x']", "texts = true");

@@ -181,7 +181,9 @@ mod tests {
         let table = ProgressTable::load(&state).unwrap();
         table.add(&first, 7);
         let fingerprint = first.fingerprint();
-        table.update(&first.id(), &fingerprint, |progress| (progress.next, progress.is_running) = (9, true));
+        table.update(&first.id(), &fingerprint, |progress| {
+            (progress.next, progress.is_running) = (9, true)
+        });
         table.save();
         let table = ProgressTable::load(&state).unwrap();
         table.add(&first, 100);

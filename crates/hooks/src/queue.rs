@@ -16,8 +16,8 @@ pub(crate) const OLDEST: Duration = Duration::from_secs(3_600);
 
 /// An event that waits.
 #[derive(Debug)]
-pub(crate) struct Waiting {
-    pub(crate) event: EventRecord,
+struct Waiting {
+    event: EventRecord,
     /// When it is handled.
     due: Instant,
     /// When it is too old.

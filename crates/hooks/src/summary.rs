@@ -50,7 +50,8 @@ fn sentence(fact: &Fact) -> Option<String> {
 /// The type and the data of any event.
 fn plain(event: &EventRecord, name: &str) -> String {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let data: Vec<_> = event.data.iter().map(|(key, value)| format!("{key} {}", text(value))).collect();
+    let data: Vec<_> =
+        event.data.iter().map(|(key, value)| format!("{key} {}", text(value))).collect();
     let summary = format!("{name}: {} {}", event.kind, data.join(", "));
     summary.trim_end().to_owned()
 }
@@ -75,7 +76,11 @@ mod tests {
         check("process.exited", json!({"code": 3}), "api exited with code 3");
         check("process.exited", json!({"signal": 9}), "api was killed by signal 9");
         check("agent.turn_ended", json!({"ms": 61_500}), "api ended a turn after 61 s");
-        check("pad.written", json!({"name": "plan", "revision": 2}), "api: pad.written name plan, revision 2");
+        check(
+            "pad.written",
+            json!({"name": "plan", "revision": 2}),
+            "api: pad.written name plan, revision 2",
+        );
         check("moon.risen", json!({}), "api: moon.risen");
     }
 }

@@ -49,7 +49,8 @@ impl RemoteRequest {
     async fn answer(&mut self, out: &LineWriter) -> Result<(), String> {
         let request = self.connection.request(Method::POST, &self.line)?;
         let response = self.connection.client.request(request).await;
-        let response = response.map_err(|e| format!("cannot be reached: {}", error_with_causes(&e)))?;
+        let response =
+            response.map_err(|e| format!("cannot be reached: {}", error_with_causes(&e)))?;
         if self.method == "initialize" {
             self.connection.state().session = response.headers().get(SESSION).cloned();
         }

@@ -101,9 +101,8 @@ fn argument(text: &str, before: &[HookArgument]) -> Result<HookArgument, Mistake
         return Err(("the command does not name a program".into(), None));
     }
     let within = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
-    let is_word = |word: &&str| {
-        !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_')
-    };
+    let is_word =
+        |word: &&str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     let Some(word) = within.filter(is_word) else {
         let part = Placeholder::ALL.iter().find(|p| text.contains(&format!("{{{}}}", p.name())));
         return match part {
