@@ -1,4 +1,4 @@
-//! What a hook does with an event, and how that can fail.
+//! What a hook does with an event.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -11,34 +11,12 @@ use patterm_panes::process::ProcessId;
 use patterm_panes::{HookCommand, Panes, SideCommandError};
 use patterm_project::project_file::{HookAction, HookDefinition, HookUrl};
 
+use crate::failure::HookFailure;
 use crate::message::HookMessage;
 use crate::post::Poster;
 
 /// A future that can move between threads.
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// Why a hook failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HookFailure {
-    /// Why, without anything that may be secret.
-    pub(crate) reason: String,
-    /// Why, for the person who tests it: with the last line of output.
-    pub(crate) details: String,
-    /// It may succeed later.
-    pub(crate) may_pass: bool,
-}
-
-impl HookFailure {
-    /// A failure that lasts.
-    pub(crate) fn lasting(reason: String) -> Self {
-        Self { details: reason.clone(), reason, may_pass: false }
-    }
-
-    /// A failure that may pass.
-    pub(crate) fn passing(reason: String) -> Self {
-        Self { details: reason.clone(), reason, may_pass: true }
-    }
-}
 
 /// What hooks need from the rest of the server.
 pub(crate) trait Surroundings: Debug + Send + Sync {

@@ -15,12 +15,12 @@ pub(crate) struct HookId {
 
 /// A hook, and the file that declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Hook {
+pub(crate) struct ActiveHook {
     pub(crate) file: HookFile,
     pub(crate) definition: HookDefinition,
 }
 
-impl Hook {
+impl ActiveHook {
     pub(crate) fn id(&self) -> HookId {
         HookId { file: self.file.clone(), name: self.definition.name.clone() }
     }

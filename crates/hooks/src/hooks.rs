@@ -1,6 +1,6 @@
 //! All hooks of a project: which ones are in effect, their tasks, and how a person looks at them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -20,9 +20,9 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::action::{ServerSurroundings, perform, project_name};
-use crate::hook::{Hook, HookId};
+use crate::hook::{ActiveHook, HookId};
 use crate::post::Poster;
-use crate::progress::{Progress, ProgressTable};
+use crate::progress::{HookProgress, ProgressTable};
 use crate::worker::{HookServices, Worker};
 
 /// Why a hook cannot be tested.
@@ -71,7 +71,7 @@ pub struct Hooks {
     declared: Arc<Declared>,
     settings: Option<PathBuf>,
     /// Those in effect, with those of the settings first.
-    hooks: Mutex<Vec<Arc<Hook>>>,
+    hooks: Mutex<Vec<Arc<ActiveHook>>>,
     /// Notified when they change.
     changed: Notify,
     /// Held while the files are read.
@@ -109,7 +109,7 @@ impl Hooks {
         let projects = self.declared.effect().map(|file| file.hooks.clone()).unwrap_or_default();
         let before = lock(&self.hooks).clone();
         let of = |file: HookFile, definitions: Vec<HookDefinition>| {
-            let hook = move |definition| Arc::new(Hook { file: file.clone(), definition });
+            let hook = move |definition| Arc::new(ActiveHook { file: file.clone(), definition });
             definitions.into_iter().map(hook)
         };
         let are_users_known = users.is_ok();
@@ -128,7 +128,7 @@ impl Hooks {
     }
 
     /// New hooks begin at the next event; those that no file has any more are forgotten.
-    fn note_configured(&self, hooks: &[Arc<Hook>], users_known: bool, project_known: bool) {
+    fn note_configured(&self, hooks: &[Arc<ActiveHook>], users_known: bool, project_known: bool) {
         let progress = &self.services.progress;
         let next = *self.services.events.last().borrow() + 1;
         hooks.iter().for_each(|hook| progress.add(hook, next));
@@ -183,7 +183,7 @@ impl Hooks {
     }
 
     /// An event that could have started a hook.
-    fn sample(&self, hook: &Hook) -> EventRecord {
+    fn sample(&self, hook: &ActiveHook) -> EventRecord {
         let on = EventQuery { types: hook.definition.on.clone(), ..EventQuery::default() };
         let kind = Fact::TYPES.iter().find(|kind| on.matches(kind, None)).copied();
         let data = json!({ "reason": "this is a test of the hook" });
@@ -197,8 +197,8 @@ impl Hooks {
     }
 }
 
-fn info(hook: &Hook, progress: Progress) -> HookInfo {
-    let Progress {
+fn info(hook: &ActiveHook, progress: HookProgress) -> HookInfo {
+    let HookProgress {
         fingerprint: _,
         next: _,
         is_running: _,
@@ -231,13 +231,13 @@ fn info(hook: &Hook, progress: Progress) -> HookInfo {
 /// The running tasks. They end when this is dropped, and their commands with them.
 #[derive(Debug, Default)]
 struct Tasks {
-    workers: HashMap<HookId, (Arc<Hook>, JoinHandle<()>)>,
+    workers: BTreeMap<HookId, (Arc<ActiveHook>, JoinHandle<()>)>,
     saving: Option<JoinHandle<()>>,
 }
 
 impl Tasks {
     /// Ends the tasks of hooks that have changed or are gone, and starts those of new ones.
-    fn follow(&mut self, hooks: &[Arc<Hook>], services: &Arc<HookServices>) {
+    fn follow(&mut self, hooks: &[Arc<ActiveHook>], services: &Arc<HookServices>) {
         self.workers.retain(|_, (hook, task)| {
             let stays = hooks.contains(hook);
             if !stays {

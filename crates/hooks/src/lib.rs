@@ -4,6 +4,7 @@
 
 mod action;
 mod condition;
+mod failure;
 mod hook;
 mod hooks;
 mod limiter;

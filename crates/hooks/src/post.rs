@@ -12,7 +12,7 @@ use patterm_project::project_file::HookUrl;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use crate::action::HookFailure;
+use crate::failure::HookFailure;
 
 /// Sends requests; its clients are made when they are first used.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use patterm_store::sync::lock;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-use crate::hook::{Hook, HookId};
+use crate::hook::{ActiveHook, HookId};
 
 const FILE: &str = "hooks.json";
 const VERSION: u32 = 1;
@@ -25,7 +25,7 @@ const INTERRUPTED: &str = "patterm's server ended while it ran";
 /// What a hook has done since it was added or changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Progress {
+pub(crate) struct HookProgress {
     /// What the hook did then.
     pub(crate) fingerprint: String,
     /// The number of the first event that it has not handled.
@@ -56,16 +56,16 @@ struct StoredHook {
     #[serde(flatten)]
     id: HookId,
     #[serde(flatten)]
-    progress: Progress,
+    progress: HookProgress,
 }
 
 /// The progress of all hooks.
 #[derive(Debug)]
 pub(crate) struct ProgressTable {
     file: PathBuf,
-    hooks: Mutex<BTreeMap<HookId, Progress>>,
+    hooks: Mutex<BTreeMap<HookId, HookProgress>>,
     /// What the file contains; locked while it is written.
-    stored: Mutex<BTreeMap<HookId, Progress>>,
+    stored: Mutex<BTreeMap<HookId, HookProgress>>,
     changed: Notify,
 }
 
@@ -82,11 +82,11 @@ impl ProgressTable {
     }
 
     /// Adds a hook, which begins at this event, unless it is known already.
-    pub(crate) fn add(&self, hook: &Hook, next: u64) {
+    pub(crate) fn add(&self, hook: &ActiveHook, next: u64) {
         let (id, fingerprint) = (hook.id(), hook.fingerprint());
         let mut hooks = lock(&self.hooks);
         if hooks.get(&id).is_none_or(|known| known.fingerprint != fingerprint) {
-            hooks.insert(id, Progress { fingerprint, next, ..Progress::default() });
+            hooks.insert(id, HookProgress { fingerprint, next, ..HookProgress::default() });
             drop(hooks);
             self.changed.notify_one();
         }
@@ -103,7 +103,7 @@ impl ProgressTable {
     }
 
     /// The progress of a hook.
-    pub(crate) fn of(&self, id: &HookId) -> Progress {
+    pub(crate) fn of(&self, id: &HookId) -> HookProgress {
         lock(&self.hooks).get(id).cloned().unwrap_or_default()
     }
 
@@ -112,7 +112,7 @@ impl ProgressTable {
         &self,
         id: &HookId,
         fingerprint: &str,
-        change: impl FnOnce(&mut Progress) -> T,
+        change: impl FnOnce(&mut HookProgress) -> T,
     ) -> Option<T> {
         let mut hooks = lock(&self.hooks);
         let progress = hooks.get_mut(id).filter(|known| known.fingerprint == fingerprint)?;
@@ -150,7 +150,7 @@ impl ProgressTable {
 }
 
 /// A command that ran when the server died is not run again.
-fn interrupted(mut progress: Progress) -> Progress {
+fn interrupted(mut progress: HookProgress) -> HookProgress {
     if std::mem::take(&mut progress.is_running) {
         progress.failures += 1;
         progress.failing = true;
@@ -166,10 +166,10 @@ mod tests {
 
     use super::*;
 
-    fn hook(program: &str) -> Hook {
+    fn hook(program: &str) -> ActiveHook {
         let text = format!("[[hooks]]\nname = 'h'\non = ['agent.idle']\nrun = ['{program}']");
         let mut hooks = ProjectFile::parse(&text).unwrap().hooks;
-        Hook { file: HookFile::Project, definition: hooks.remove(0) }
+        ActiveHook { file: HookFile::Project, definition: hooks.remove(0) }
     }
 
     #[test]
@@ -196,6 +196,6 @@ mod tests {
         assert_eq!((late, table.of(&first.id()).next), (None, 100), "of the hook before");
         table.retain(|_| false);
         table.save();
-        assert_eq!(ProgressTable::load(&state).unwrap().of(&first.id()), Progress::default());
+        assert_eq!(ProgressTable::load(&state).unwrap().of(&first.id()), HookProgress::default());
     }
 }

@@ -11,11 +11,12 @@ use patterm_wire::events::{Actor, EventQuery, EventRecord, Fact};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::action::{HookFailure, Surroundings, perform};
-use crate::hook::{Hook, HookId};
+use crate::action::{Surroundings, perform};
+use crate::failure::HookFailure;
+use crate::hook::{ActiveHook, HookId};
 use crate::limiter::Limiter;
 use crate::message::HookMessage;
-use crate::progress::{Progress, ProgressTable};
+use crate::progress::{HookProgress, ProgressTable};
 use crate::queue::Queue;
 use crate::retry::Tries;
 
@@ -51,7 +52,7 @@ impl HookServices {
 #[derive(Debug)]
 pub(crate) struct Worker {
     services: Arc<HookServices>,
-    hook: Arc<Hook>,
+    hook: Arc<ActiveHook>,
     id: HookId,
     fingerprint: String,
     /// The types of events that it reads.
@@ -67,7 +68,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// A hook that continues where it was. It must be in the table of progress.
-    pub(crate) fn new(services: Arc<HookServices>, hook: Arc<Hook>) -> Self {
+    pub(crate) fn new(services: Arc<HookServices>, hook: Arc<ActiveHook>) -> Self {
         let id = hook.id();
         let queue = Queue::new(&hook.definition.on, hook.definition.after);
         Self {
@@ -246,7 +247,7 @@ impl Worker {
         self.services.events.record_by(Actor::System, About::project(), fact);
     }
 
-    fn update(&self, change: impl FnOnce(&mut Progress)) {
+    fn update(&self, change: impl FnOnce(&mut HookProgress)) {
         self.services.progress.update(&self.id, &self.fingerprint, change);
     }
 

@@ -17,9 +17,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::action::{BoxFuture, HookFailure, Surroundings};
-use crate::hook::Hook;
-use crate::progress::{Progress, ProgressTable};
+use crate::action::{BoxFuture, Surroundings};
+use crate::failure::HookFailure;
+use crate::hook::ActiveHook;
+use crate::progress::{HookProgress, ProgressTable};
 use crate::queue::{MOST_WAITING, OLDEST};
 use crate::worker::{HookServices, Worker};
 
@@ -100,7 +101,7 @@ struct Stage {
     state: StateDir,
     events: EventLog,
     time: Arc<watch::Sender<Moment>>,
-    hook: Arc<Hook>,
+    hook: Arc<ActiveHook>,
     outside: Arc<Outside>,
     task: Option<JoinHandle<()>>,
     progress: Arc<ProgressTable>,
@@ -120,7 +121,7 @@ impl Stage {
         let events = EventLog::open(&folder.path().join("events"), 8 << 20, clock).unwrap();
         let text = format!("[[hooks]]\nname = 'h'\non = ['agent.blocked']\n{keys}");
         let definition = ProjectFile::parse(&text).unwrap().hooks.remove(0);
-        let hook = Arc::new(Hook { file: HookFile::Project, definition });
+        let hook = Arc::new(ActiveHook { file: HookFile::Project, definition });
         let progress = Arc::new(ProgressTable::load(&state).unwrap());
         let outside = Outside::new();
         let mut stage =
@@ -162,7 +163,7 @@ impl Stage {
         *self.events.last().borrow()
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> HookProgress {
         self.progress.of(&self.hook.id())
     }
 
@@ -294,7 +295,7 @@ async fn a_flood_of_events_delays_neither_the_log_nor_another_hook() {
     };
     let text = "[[hooks]]\nname = 'quick'\non = ['agent.idle']\nrun = ['x']";
     let definition = ProjectFile::parse(text).unwrap().hooks.remove(0);
-    let hook = Arc::new(Hook { file: HookFile::Project, definition });
+    let hook = Arc::new(ActiveHook { file: HookFile::Project, definition });
     slow.progress.add(&hook, 1);
     let task = tokio::spawn(Worker::new(Arc::new(services), hook).run());
     for _ in 0..30 {
@@ -375,7 +376,7 @@ async fn what_happened_before_a_hook_was_added_does_not_fire_it() {
     let text = "[[hooks]]\nname = 'other'\non = ['agent.blocked']\nrun = ['x']";
     let definition = ProjectFile::parse(text).unwrap().hooks.remove(0);
     stage.blocked("p1");
-    stage.hook = Arc::new(Hook { file: HookFile::Project, definition });
+    stage.hook = Arc::new(ActiveHook { file: HookFile::Project, definition });
     stage.start();
     seconds(1).await;
     let later = stage.blocked("p1");
