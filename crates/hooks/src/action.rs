@@ -19,7 +19,7 @@ use crate::post::Poster;
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What hooks need from the rest of the server.
-pub(crate) trait Surroundings: Debug + Send + Sync {
+pub(crate) trait HookContext: Debug + Send + Sync {
     /// The label of a process.
     fn process_name(&self, id: &str) -> Option<String>;
 
@@ -40,12 +40,12 @@ pub(crate) trait Surroundings: Debug + Send + Sync {
 
 /// The server's processes, and the network.
 #[derive(Debug)]
-pub(crate) struct ServerSurroundings {
+pub(crate) struct ServerContext {
     pub(crate) panes: Arc<Panes>,
     pub(crate) poster: Poster,
 }
 
-impl Surroundings for ServerSurroundings {
+impl HookContext for ServerContext {
     fn process_name(&self, id: &str) -> Option<String> {
         self.panes.processes.get(&ProcessId::of(id)).map(|process| process.name)
     }
@@ -79,7 +79,7 @@ fn failed(error: &SideCommandError) -> HookFailure {
 
 /// Passes an event on, once.
 pub(crate) async fn perform(
-    surroundings: &dyn Surroundings,
+    context: &dyn HookContext,
     hook: &HookDefinition,
     message: &HookMessage,
 ) -> Result<(), HookFailure> {
@@ -92,9 +92,9 @@ pub(crate) async fn perform(
                 input: (message.body() + "\n").into_bytes(),
                 patience: hook.timeout,
             };
-            surroundings.run(command).await
+            context.run(command).await
         }
-        HookAction::Post(url) => surroundings.post(url, message.body(), hook.timeout).await,
+        HookAction::Post(url) => context.post(url, message.body(), hook.timeout).await,
     }
 }
 

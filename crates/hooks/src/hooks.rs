@@ -19,7 +19,7 @@ use thiserror::Error;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::action::{ServerSurroundings, perform, project_name};
+use crate::action::{ServerContext, perform, project_name};
 use crate::hook::{ActiveHook, HookId};
 use crate::post::Poster;
 use crate::progress::{HookProgress, ProgressTable};
@@ -86,7 +86,7 @@ impl Hooks {
             events,
             clock,
             progress: Arc::new(ProgressTable::load(&state)?),
-            surroundings: Box::new(ServerSurroundings { panes, poster: Poster::default() }),
+            context: Box::new(ServerContext { panes, poster: Poster::default() }),
             project: project_name(project.root()),
         };
         let (services, changed) = (Arc::new(services), Notify::new());
@@ -175,7 +175,7 @@ impl Hooks {
         let mut outcomes = Vec::new();
         for hook in named {
             let message = self.services.message(&hook.definition, self.sample(hook)).as_test();
-            let outcome = perform(&*self.services.surroundings, &hook.definition, &message).await;
+            let outcome = perform(&*self.services.context, &hook.definition, &message).await;
             let error = outcome.err().map(|failure| failure.details);
             outcomes.push(HookOutcome { name: name.to_owned(), file: hook.file.clone(), error });
         }

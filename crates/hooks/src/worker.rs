@@ -11,7 +11,7 @@ use patterm_wire::events::{Actor, EventQuery, EventRecord, Fact};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::action::{Surroundings, perform};
+use crate::action::{HookContext, perform};
 use crate::failure::HookFailure;
 use crate::hook::{ActiveHook, HookId};
 use crate::limiter::Limiter;
@@ -32,7 +32,7 @@ pub(crate) struct HookServices {
     pub(crate) events: EventLog,
     pub(crate) clock: Clock,
     pub(crate) progress: Arc<ProgressTable>,
-    pub(crate) surroundings: Box<dyn Surroundings>,
+    pub(crate) context: Box<dyn HookContext>,
     /// The name of the project.
     pub(crate) project: String,
 }
@@ -41,7 +41,7 @@ impl HookServices {
     /// The event as a hook passes it on.
     pub(crate) fn message(&self, hook: &HookDefinition, event: EventRecord) -> HookMessage {
         let name = match &event.process_id {
-            Some(id) => self.surroundings.process_name(id).unwrap_or_else(|| id.clone()),
+            Some(id) => self.context.process_name(id).unwrap_or_else(|| id.clone()),
             None => self.project.clone(),
         };
         HookMessage::new(hook, event, name, self.project.clone())
@@ -124,11 +124,11 @@ impl Worker {
             let page = tokio::task::spawn_blocking(move || events.read(&query)).await;
             let page = match page {
                 Ok(Ok(page)) => page,
-                Ok(Err(error)) => {
-                    tracing::error!(%error, "a hook cannot read events");
-                    return sleep(ERROR_PAUSE).await;
+                failed => {
+                    tracing::error!(?failed, "a hook cannot read events");
+                    sleep(ERROR_PAUSE).await;
+                    continue;
                 }
-                Err(_) => return,
             };
             let (wall_ms, now) = (self.services.clock.wall_ms(), Instant::now());
             for event in page.events {
@@ -163,7 +163,7 @@ impl Worker {
     async fn handle(&mut self, event: EventRecord) {
         let process = event.process_id.as_deref();
         let is_viewed = self.hook.definition.unless_viewed
-            && process.is_some_and(|id| self.services.surroundings.is_viewed(id));
+            && process.is_some_and(|id| self.services.context.is_viewed(id));
         if is_viewed || !self.limiter.allows(process, Instant::now()) {
             self.update(|progress| progress.suppressed += 1);
             return;
@@ -206,7 +206,7 @@ impl Worker {
     }
 
     async fn perform(&self, message: &HookMessage) -> Result<(), HookFailure> {
-        perform(&*self.services.surroundings, &self.hook.definition, message).await
+        perform(&*self.services.context, &self.hook.definition, message).await
     }
 
     fn note_outcome(&self, seq: u64, outcome: Result<(), HookFailure>) {

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::action::{BoxFuture, Surroundings};
+use crate::action::{BoxFuture, HookContext};
 use crate::failure::HookFailure;
 use crate::hook::ActiveHook;
 use crate::progress::{HookProgress, ProgressTable};
@@ -72,7 +72,7 @@ impl Outside {
 #[derive(Debug)]
 struct Fake(Arc<Outside>);
 
-impl Surroundings for Fake {
+impl HookContext for Fake {
     fn process_name(&self, _: &str) -> Option<String> {
         None
     }
@@ -138,7 +138,7 @@ impl Stage {
             events: self.events.clone(),
             clock: Clock::Fake(self.time.clone()),
             progress: self.progress.clone(),
-            surroundings: Box::new(Fake(self.outside.clone())),
+            context: Box::new(Fake(self.outside.clone())),
             project: "shop".into(),
         };
         let worker = Worker::new(Arc::new(services), self.hook.clone());
@@ -290,7 +290,7 @@ async fn a_flood_of_events_delays_neither_the_log_nor_another_hook() {
         events: slow.events.clone(),
         clock: Clock::Fake(slow.time.clone()),
         progress: slow.progress.clone(),
-        surroundings: Box::new(Fake(quick.clone())),
+        context: Box::new(Fake(quick.clone())),
         project: "shop".into(),
     };
     let text = "[[hooks]]\nname = 'quick'\non = ['agent.idle']\nrun = ['x']";

@@ -149,6 +149,8 @@ enum PaneOwner {
     Person,
     /// Agents: the nearest one, or else the pane itself.
     Agents(ProcessId),
+    /// Nobody: it is the command of a hook, whose arguments and input may be texts of agents.
+    Hook,
 }
 
 /// A lookup of a caller's origin, begun when it connected: what happens to it and its ancestors
@@ -190,12 +192,10 @@ impl Origins {
             Peer::Gone => return OriginLookup::Done(CallerOrigin::Nowhere),
             Peer::Line(line) => line,
         };
-        if let Some(PaneOwner::Agents(id)) = self.pane_owner(&line) {
-            return OriginLookup::Done(CallerOrigin::Agents(id));
-        }
-        // Its arguments and its input may be texts of agents.
-        if self.panes.is_of_hook(&line) {
-            return OriginLookup::Done(CallerOrigin::Elsewhere);
+        match self.pane_owner(&line) {
+            Some(PaneOwner::Agents(id)) => return OriginLookup::Done(CallerOrigin::Agents(id)),
+            Some(PaneOwner::Hook) => return OriginLookup::Done(CallerOrigin::Elsewhere),
+            Some(PaneOwner::Person) | None => {}
         }
         let origins = self.clone();
         OriginLookup::UnderWay(tokio::spawn(async move { origins.locate(&line).await }))
@@ -209,6 +209,7 @@ impl Origins {
             keepers.into_iter().partition(|keeper| keeper.key == self.key);
         let pane = match self.known_pane(line).await {
             Some(PaneOwner::Agents(id)) => return CallerOrigin::Agents(id),
+            Some(PaneOwner::Hook) => return CallerOrigin::Elsewhere,
             None if !ours.is_empty() || self.is_kept(line) => return CallerOrigin::Nowhere,
             pane => pane,
         };
@@ -293,6 +294,7 @@ impl Origins {
                 let above = self.panes.processes.agent_above(process);
                 Some(PaneOwner::Agents(above.map_or_else(|| process.id.clone(), |above| above.id)))
             }
+            None if self.panes.is_of_hook(line) => Some(PaneOwner::Hook),
             None => panes.first().map(|_| PaneOwner::Person),
         }
     }

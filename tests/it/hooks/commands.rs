@@ -14,7 +14,7 @@ fn a_command_that_hangs_is_killed_with_its_children_and_delays_no_other_hook() {
         &place,
         &format!(
             "[[hooks]]\nname = 'hangs'\non = ['process.exited']\nrun = ['sh', '-c', \"{hangs}\"]\n\
-             timeout_seconds = 2\n\
+             timeout_seconds = 5\n\
              [[hooks]]\nname = 'works'\non = ['process.*']\nrun = ['sh', '-c', 'cat >>got']\n"
         ),
     );
@@ -23,8 +23,9 @@ fn a_command_that_hangs_is_killed_with_its_children_and_delays_no_other_hook() {
     exit_once(&mut tools);
     let got = place.path("project/got");
     let exited = until("the other hook", || {
+        // The last line may not be complete yet.
         let parsed =
-            lines(&got).into_iter().map(|line| serde_json::from_str::<Value>(&line).unwrap());
+            lines(&got).into_iter().filter_map(|line| serde_json::from_str::<Value>(&line).ok());
         parsed.into_iter().find(|event| event["type"] == "process.exited")
     });
     assert_eq!(
@@ -32,7 +33,7 @@ fn a_command_that_hangs_is_killed_with_its_children_and_delays_no_other_hook() {
         (&json!(0), &json!("true exited with code 0"))
     );
     let failed = hook_until(&mut tools, "hangs", |hook| hook["failures"] == 1);
-    assert_eq!(failed["last_error"], "its command did not end within 2 s");
+    assert_eq!(failed["last_error"], "its command did not end within 5 s");
     let pids = lines(&place.path("project/pids"));
     assert_eq!(pids.len(), 3, "{pids:?}");
     for pid in pids {

@@ -73,6 +73,8 @@ const CASES: &[(&str, Case)] = &[
     ("patterm events --since 2h --type 'agent.*,message.*'", Does("")),
     ("patterm events -f p3", Elsewhere("events::reading")),
     ("patterm events verify", Does("; nothing is damaged")),
+    ("patterm hooks", Does("no hooks")),
+    ("patterm hooks test phone", Elsewhere("hooks::rights")),
     ("patterm status", Elsewhere("processes::declared")),
     ("patterm stop", Elsewhere("processes::declared")),
     ("patterm stop --signal", Elsewhere("processes::declared")),
