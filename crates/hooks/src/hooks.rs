@@ -25,17 +25,14 @@ use crate::post::Poster;
 use crate::progress::{HookProgress, ProgressTable};
 use crate::worker::{HookServices, Worker};
 
-/// Why a hook cannot be tested.
+/// There is no hook of this name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum HookError {
-    /// There is no hook of this name.
-    #[error("there is no hook `{name}`{}", listed(.known))]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The names of all hooks.
-        known: Vec<String>,
-    },
+#[error("there is no hook `{name}`{}", listed(.known))]
+pub struct UnknownHook {
+    /// The name.
+    pub name: String,
+    /// The names of all hooks.
+    pub known: Vec<String>,
 }
 
 fn listed(known: &[String]) -> String {
@@ -143,8 +140,8 @@ impl Hooks {
 
     /// Runs the hooks until this is dropped.
     pub async fn run(self: Arc<Self>) {
-        let mut tasks = Tasks::default();
-        tasks.saving = Some(tokio::spawn(self.services.progress.clone().keep_saving()));
+        let saving = tokio::spawn(self.services.progress.clone().keep_saving());
+        let mut tasks = Tasks { workers: BTreeMap::new(), saving };
         loop {
             let hooks = lock(&self.hooks).clone();
             tasks.follow(&hooks, &self.services);
@@ -165,12 +162,12 @@ impl Hooks {
     }
 
     /// Passes a sample event to every hook of this name, at once and without retries.
-    pub async fn test(&self, name: &str) -> Result<Vec<HookOutcome>, HookError> {
+    pub async fn test(&self, name: &str) -> Result<Vec<HookOutcome>, UnknownHook> {
         let hooks = lock(&self.hooks).clone();
         let named: Vec<_> = hooks.iter().filter(|hook| hook.definition.name == name).collect();
         if named.is_empty() {
             let known = hooks.iter().map(|hook| hook.definition.name.clone()).collect();
-            return Err(HookError::Unknown { name: name.to_owned(), known });
+            return Err(UnknownHook { name: name.to_owned(), known });
         }
         let mut outcomes = Vec::new();
         for hook in named {
@@ -229,10 +226,10 @@ fn info(hook: &ActiveHook, progress: HookProgress) -> HookInfo {
 }
 
 /// The running tasks. They end when this is dropped, and their commands with them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Tasks {
     workers: BTreeMap<HookId, (Arc<ActiveHook>, JoinHandle<()>)>,
-    saving: Option<JoinHandle<()>>,
+    saving: JoinHandle<()>,
 }
 
 impl Tasks {
@@ -256,7 +253,7 @@ impl Tasks {
 
 impl Drop for Tasks {
     fn drop(&mut self) {
-        let workers = self.workers.values().map(|(_, task)| task);
-        workers.chain(&self.saving).for_each(JoinHandle::abort);
+        self.workers.values().for_each(|(_, task)| task.abort());
+        self.saving.abort();
     }
 }

@@ -18,4 +18,4 @@ mod worker;
 #[cfg(test)]
 mod worker_tests;
 
-pub use hooks::{HookError, HookParts, Hooks};
+pub use hooks::{HookParts, Hooks, UnknownHook};

@@ -48,11 +48,10 @@ impl HookMessage {
     /// The message about an event. `name` is that of its process or of the project.
     pub(crate) fn new(
         hook: &HookDefinition,
-        event: EventRecord,
+        mut event: EventRecord,
         name: String,
         project: String,
     ) -> Self {
-        let mut event = event;
         if !hook.texts {
             event.data.retain(|key, _| !TYPED.contains(&key.as_str()));
         }

@@ -85,11 +85,15 @@ impl ProgressTable {
     pub(crate) fn add(&self, hook: &ActiveHook, next: u64) {
         let (id, fingerprint) = (hook.id(), hook.fingerprint());
         let mut hooks = lock(&self.hooks);
-        if hooks.get(&id).is_none_or(|known| known.fingerprint != fingerprint) {
-            hooks.insert(id, HookProgress { fingerprint, next, ..HookProgress::default() });
-            drop(hooks);
-            self.changed.notify_one();
+        match hooks.get_mut(&id).filter(|known| known.fingerprint == fingerprint) {
+            // In a log that was begun anew, the numbers are lower.
+            Some(known) => known.next = known.next.min(next),
+            None => {
+                hooks.insert(id, HookProgress { fingerprint, next, ..HookProgress::default() });
+            }
         }
+        drop(hooks);
+        self.changed.notify_one();
     }
 
     /// Removes all hooks but some.
@@ -194,6 +198,8 @@ mod tests {
         assert_eq!((table.of(&first.id()).next, table.of(&first.id()).failures), (100, 0));
         let late = table.update(&first.id(), &fingerprint, |progress| progress.next = 3);
         assert_eq!((late, table.of(&first.id()).next), (None, 100), "of the hook before");
+        table.add(&changed, 50);
+        assert_eq!(table.of(&first.id()).next, 50, "the log begins anew");
         table.retain(|_| false);
         table.save();
         assert_eq!(ProgressTable::load(&state).unwrap().of(&first.id()), HookProgress::default());

@@ -178,7 +178,7 @@ impl Worker {
 
     /// Runs the command. If the server dies meanwhile, the next one does not run it again: half of what it does may
     /// have happened.
-    async fn run_command(&mut self, seq: u64, message: &HookMessage) {
+    async fn run_command(&self, seq: u64, message: &HookMessage) {
         self.update(|progress| (progress.next, progress.is_running) = (seq + 1, true));
         self.save().await;
         let outcome = self.perform(message).await;
@@ -188,7 +188,7 @@ impl Worker {
     }
 
     /// Sends the request, again and again if that may help. If the server dies meanwhile, the next one continues.
-    async fn post(&mut self, seq: u64, message: &HookMessage) {
+    async fn post(&self, seq: u64, message: &HookMessage) {
         let mut tries = Tries::default();
         let outcome = loop {
             let failure = match self.perform(message).await {
