@@ -245,6 +245,8 @@ impl Server {
                 timing.abort();
                 declaring.abort();
                 delivering.abort();
+                // The next server passes on what happens from now on.
+                hooking.abort();
                 host.panes.begin_shutdown();
                 ending = Some(tokio::spawn(host.ending.clone().end_panes()));
             }
