@@ -96,14 +96,15 @@ fn hostile_texts_reach_a_command_as_single_harmless_arguments() {
         "#,
     );
     let server = place.serve_in_process();
-    let (_, token) = server.agent("-e", None);
+    let (process, token) = server.agent("-e", None);
     let mut agent = ToolClient::of_agent(&server, &token);
-    let reason = "$(touch marker) `touch marker`; touch marker '\" \u{1b}]0;evil\u{7} \u{202e}x";
-    agent.ok("request_human_attention", json!({ "reason": reason }));
+    let reason = "$(touch marker) `touch marker`; touch marker '\" \u{202e}x";
+    let request = json!({ "process_id": process.id.as_str(), "reason": reason });
+    agent.ok("request_human_attention", request);
     let mut tools = ToolClient::of(&server);
     hook_until(&mut tools, "args", |hook| hook["fired"] == 1);
     let arguments = std::fs::read_to_string(place.path("project/args")).unwrap();
-    let shown = "-e needs attention: $(touch marker) `touch marker`; touch marker '\" \\u{1b}]0;evil\\u{7} \\u{202e}x";
+    let shown = "-e needs attention: $(touch marker) `touch marker`; touch marker '\" \\u{202e}x";
     assert_eq!(arguments, format!("<--><{shown}><attention.raised>"));
     let event = std::fs::read_to_string(place.path("project/event")).unwrap();
     assert!(!event.trim_end().chars().any(|c| c.is_control() || c == '\u{202e}'), "{event}");
