@@ -17,6 +17,7 @@ mod events;
 mod follow;
 mod fuzz_corpus;
 mod gateway;
+mod hooks;
 mod http;
 mod keeper;
 mod lifecycle;

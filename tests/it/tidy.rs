@@ -83,6 +83,18 @@ const EDGES: [(&str, &[&str], &[&str]); 17] = [
         &["rmcp", "clap"],
     ),
     (
+        "patterm-hooks",
+        &[
+            "patterm-wire",
+            "patterm-gateway",
+            "patterm-store",
+            "patterm-events",
+            "patterm-panes",
+            "patterm-project",
+        ],
+        &["rmcp", "clap"],
+    ),
+    (
         "patterm-host",
         &[
             "patterm-wire",
@@ -97,6 +109,7 @@ const EDGES: [(&str, &[&str], &[&str]); 17] = [
             "patterm-agents",
             "patterm-pads",
             "patterm-timers",
+            "patterm-hooks",
         ],
         &["ratatui", "axum", "hyper", "clap"],
     ),

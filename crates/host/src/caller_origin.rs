@@ -86,7 +86,8 @@ pub(crate) enum CallerOrigin {
     Person,
     /// In a pane where agents type: the nearest agent, or else the pane itself.
     Agents(ProcessId),
-    /// Where it may not be a person: in an agent's pane of another project, or in a container.
+    /// Where it may not be a person: in an agent's pane of another project, in a container, or in the command of a
+    /// hook.
     Elsewhere,
     /// The process ended before it could be located, or runs in an unknown pane.
     Nowhere,
@@ -148,6 +149,8 @@ enum PaneOwner {
     Person,
     /// Agents: the nearest one, or else the pane itself.
     Agents(ProcessId),
+    /// Nobody: it is the command of a hook, whose arguments and input may be texts of agents.
+    Hook,
 }
 
 /// A lookup of a caller's origin, begun when it connected: what happens to it and its ancestors
@@ -189,8 +192,10 @@ impl Origins {
             Peer::Gone => return OriginLookup::Done(CallerOrigin::Nowhere),
             Peer::Line(line) => line,
         };
-        if let Some(PaneOwner::Agents(id)) = self.pane_owner(&line) {
-            return OriginLookup::Done(CallerOrigin::Agents(id));
+        match self.pane_owner(&line) {
+            Some(PaneOwner::Agents(id)) => return OriginLookup::Done(CallerOrigin::Agents(id)),
+            Some(PaneOwner::Hook) => return OriginLookup::Done(CallerOrigin::Elsewhere),
+            Some(PaneOwner::Person) | None => {}
         }
         let origins = self.clone();
         OriginLookup::UnderWay(tokio::spawn(async move { origins.locate(&line).await }))
@@ -204,6 +209,7 @@ impl Origins {
             keepers.into_iter().partition(|keeper| keeper.key == self.key);
         let pane = match self.known_pane(line).await {
             Some(PaneOwner::Agents(id)) => return CallerOrigin::Agents(id),
+            Some(PaneOwner::Hook) => return CallerOrigin::Elsewhere,
             None if !ours.is_empty() || self.is_kept(line) => return CallerOrigin::Nowhere,
             pane => pane,
         };
@@ -283,6 +289,7 @@ impl Origins {
         let agents = panes.iter().find_map(|process| acting_agent(&self.panes, process));
         match agents {
             Some(id) => Some(PaneOwner::Agents(id)),
+            None if self.panes.is_of_hook(line) => Some(PaneOwner::Hook),
             None => panes.first().map(|_| PaneOwner::Person),
         }
     }

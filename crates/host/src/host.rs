@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use patterm_agents::identity::Identities;
 use patterm_agents::{AgentParts, Agents};
 use patterm_events::EventLog;
+use patterm_hooks::{HookParts, Hooks};
 use patterm_pads::SharedPads;
 use patterm_panes::Panes;
 use patterm_panes::data_plane::Event;
@@ -54,6 +55,8 @@ pub struct Host {
     pub limits: Limits,
     /// What happened in it.
     pub events: EventLog,
+    /// What is run when something happens.
+    pub(crate) hooks: Arc<Hooks>,
     /// The activity of its processes.
     pub(crate) activity: Arc<ProcessActivity>,
     /// Starts and ends its processes.
@@ -149,6 +152,15 @@ impl Host {
             pipes,
         })
         .map_err(state::failed("start threads for", project.root()))?;
+        let hooks = Hooks::load(HookParts {
+            panes: panes.clone(),
+            declared: declared.clone(),
+            project: project.clone(),
+            state: state.clone(),
+            settings: settings.clone(),
+            events: event_log.clone(),
+            clock: clock.clone(),
+        })?;
         let ending = Shutdown::new(
             report,
             panes.clone(),
@@ -162,6 +174,7 @@ impl Host {
             pads: SharedPads::load_recorded(&state, &limits, clock.clone(), event_log.clone())?,
             web: Arc::new(Web::load(&state, clock.clone())?),
             shared: Arc::new(shared),
+            hooks: Arc::new(hooks),
             ending: Arc::new(ending),
             lifecycle: Lifecycle {
                 panes: panes.clone(),

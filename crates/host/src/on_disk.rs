@@ -134,6 +134,7 @@ impl OnDisk {
         host.declared.note_takeover();
         host.declared.read_project_file();
         host.shared.declare();
+        host.hooks.configure();
         let (ours, stream) = UnixStream::pair().map_err(failed)?;
         let (host, tools) = (Arc::new(host), Arc::new(tools));
         let answer = move || -> io::Result<()> {

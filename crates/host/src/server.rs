@@ -212,6 +212,7 @@ impl Server {
         let timing = tokio::spawn(patterm_timers::Driver::new(host.timers.clone())?.run());
         let declaring = declared::Driver::new(host.declared.clone()).run();
         let declaring = tokio::spawn(acting(Actor::ProjectFile, declaring));
+        let hooking = tokio::spawn(host.hooks.clone().run());
         let control = tokio::runtime::Handle::current();
         host.web.begin(HttpContext {
             own: Arc::new(NativeTools::new(Arc::downgrade(&host), tools.clone(), control)),
@@ -246,6 +247,8 @@ impl Server {
                 timing.abort();
                 declaring.abort();
                 delivering.abort();
+                // The next server passes on what happens from now on.
+                hooking.abort();
                 host.panes.begin_shutdown();
                 ending = Some(tokio::spawn(host.ending.clone().end_panes()));
             }
@@ -254,6 +257,7 @@ impl Server {
         watching.abort();
         reserving.abort();
         committing.abort();
+        hooking.abort();
         delivering.abort();
         if host.handover.load(Ordering::Acquire) {
             host.agents.deliverer.finish().await;
@@ -270,7 +274,9 @@ impl Server {
             host.ending.report_ended(left);
         }
         let web = host.web.clone();
+        let hooks = host.hooks.clone();
         let _ = tokio::task::spawn_blocking(move || web.finish_audit()).await;
+        let _ = tokio::task::spawn_blocking(move || hooks.save()).await;
         host.events.close();
         tracing::info!("ended");
         served
@@ -316,6 +322,7 @@ impl declared::Observer for DeclaredObserver {
             host.shared.sweep_containers();
             host.web.configure(self.http_settings(&host));
             host.shared.configure();
+            host.hooks.configure();
         }
     }
 }

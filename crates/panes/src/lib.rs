@@ -30,4 +30,4 @@ pub use lifecycle::{NewProcess, StartExtra};
 pub use offset::Offset;
 pub use panes::Panes;
 pub use recovery::Recovered;
-pub use side_command::SideCommandError;
+pub use side_command::{HookCommand, SideCommandError};

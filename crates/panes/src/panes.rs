@@ -123,6 +123,11 @@ impl Panes {
         panes
     }
 
+    /// Whether one of these is the init of a hook's command.
+    pub fn is_of_hook(&self, pids: &[i32]) -> bool {
+        self.side_panes.is_of_hook(pids)
+    }
+
     /// When the first pane of agents started of which processes may still run outside of any pane, in milliseconds
     /// since 1970; `None` if there is none.
     pub fn left_behind_since(&self) -> Option<u64> {

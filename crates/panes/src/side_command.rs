@@ -1,12 +1,13 @@
-//! Commands beside a process: probes and stop commands. Each runs in a pane of its own, without a terminal, and the
-//! keeper ends it with everything it started, whatever happens to this server.
+//! Commands beside a process: probes and stop commands; and those of hooks. Each runs in a pane of its own, without a
+//! terminal, and the keeper ends it with everything it started, whatever happens to this server.
 
+use std::io::{Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use patterm_keeper::{Exit, Pane, PaneEvent, Program, ProgramStatus};
+use patterm_keeper::{Exit, Pane, PaneEvent, Program, ProgramStatus, Size};
 use thiserror::Error;
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
@@ -17,7 +18,7 @@ use crate::error::PaneError;
 use crate::keeper_client::KeeperClient;
 use crate::lifecycle::{KILL_PATIENCE, StartExtra};
 use crate::panes::Panes;
-use crate::process::Process;
+use crate::process::{Process, ProcessId};
 
 /// How much of a command's output is kept, from its end: one line of it is reported.
 const OUTPUT_BYTES: usize = 4 << 10;
@@ -27,6 +28,9 @@ const LAST_OUTPUT_BYTES: usize = 64 << 10;
 
 /// The longest line that is reported.
 const LINE_CHARS: usize = 200;
+
+/// The size in the record of a program without a terminal; nothing uses it.
+const NO_TERMINAL: Size = Size { rows: 24, columns: 80 };
 
 /// Why a command beside a process did not succeed.
 #[derive(Debug, Error)]
@@ -78,6 +82,19 @@ fn quoted(line: &str) -> String {
     if line.is_empty() { String::new() } else { format!(": {line}") }
 }
 
+/// The command of a hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookCommand {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Additional variables.
+    pub variables: Vec<(String, String)>,
+    /// Its standard input.
+    pub input: Vec<u8>,
+    /// How long it may take.
+    pub patience: Duration,
+}
+
 impl Panes {
     /// Runs a command with the environment and in the folder of a process. It is killed with everything it started
     /// when its program has exited, when it takes too long, or when this future is dropped.
@@ -89,16 +106,45 @@ impl Panes {
     ) -> Result<(), SideCommandError> {
         let mut program = self.program_of(process, &StartExtra::default())?;
         program.argv = argv.to_vec();
-        let (mut output, streams) = Output::new().map_err(not_started)?;
+        let input = std::fs::File::open("/dev/null").map_err(not_started)?;
+        self.run_aside(Some(process.id.clone()), program, input.into(), patience).await
+    }
+
+    /// Runs the command of a hook in the project's folder, with the environment of new programs. It ends as the
+    /// commands beside processes do.
+    pub async fn run_hook(&self, command: HookCommand) -> Result<(), SideCommandError> {
+        let HookCommand { argv, variables, input, patience } = command;
+        let working_dir = self.project.root().to_owned();
+        let mut env = self.environments.of_new();
+        env.insert("PWD", &working_dir);
+        env.extend(variables);
+        let program = Program { argv, env, working_dir, size: NO_TERMINAL };
+        let input = readable(&input).map_err(not_started)?;
+        self.run_aside(None, program, input, patience).await
+    }
+
+    /// Runs a program without a terminal, beside a process or for a hook.
+    async fn run_aside(
+        &self,
+        beside: Option<ProcessId>,
+        program: Program,
+        input: OwnedFd,
+        patience: Duration,
+    ) -> Result<(), SideCommandError> {
+        let (mut output, [out, errors]) = Output::new().map_err(not_started)?;
+        let streams = [input, out, errors];
         let number = self.side_commands.fetch_add(1, Ordering::Relaxed);
-        let name = format!("command {number} beside {}", process.id);
+        let name = match &beside {
+            Some(id) => format!("command {number} beside {id}"),
+            None => format!("command {number} of a hook"),
+        };
         let deadline = Instant::now() + patience;
         let begun = timeout_at(deadline, SidePane::begin(&self.keeper, name, program, streams));
         let Ok(side) = begun.await else {
             return Err(SideCommandError::TimedOut { patience, line: String::new() });
         };
         let side = side?;
-        let _listed = self.side_panes.list(&process.id, &side.pane.pane);
+        let _listed = self.side_panes.list(beside, &side.pane.pane);
         let ended = tokio::select! {
             status = side.until(|status| status.exit.is_some()) => Some(status),
             never = output.keep_reading() => match never {},
@@ -113,6 +159,15 @@ impl Panes {
             None => Err(SideCommandError::TimedOut { patience, line }),
         }
     }
+}
+
+/// A file in memory to read from, so that nobody has to write while the program reads.
+fn readable(content: &[u8]) -> std::io::Result<OwnedFd> {
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    let mut file = std::fs::File::from(rustix::fs::memfd_create("patterm-event", flags)?);
+    file.write_all(content)?;
+    file.rewind()?;
+    Ok(file.into())
 }
 
 fn not_started(error: std::io::Error) -> SideCommandError {
@@ -214,13 +269,12 @@ struct Output {
 }
 
 impl Output {
-    /// An output, and the standard input, output and error of the program.
-    fn new() -> std::io::Result<(Self, [OwnedFd; 3])> {
+    /// An output, and the standard output and error of the program.
+    fn new() -> std::io::Result<(Self, [OwnedFd; 2])> {
         let (read, write) = std::io::pipe()?;
-        let input = std::fs::File::open("/dev/null")?;
         let errors = write.try_clone()?;
         let pipe = pipe::Receiver::from_owned_fd(read.into())?;
-        Ok((Self { pipe, kept: Vec::new() }, [input.into(), write.into(), errors.into()]))
+        Ok((Self { pipe, kept: Vec::new() }, [write.into(), errors.into()]))
     }
 
     /// Reads as long as this is awaited, so that the program is never blocked.
@@ -304,8 +358,8 @@ mod tests {
     async fn a_program_that_prints_without_a_pause_leaves_time_for_other_tasks() {
         let (mut output, streams) = Output::new().unwrap();
         // More than a task may read before others have their turn.
-        let bytes = rustix::pipe::fcntl_setpipe_size(&streams[1], 1 << 20).unwrap();
-        let mut program = std::fs::File::from(streams[1].try_clone().unwrap());
+        let bytes = rustix::pipe::fcntl_setpipe_size(&streams[0], 1 << 20).unwrap();
+        let mut program = std::fs::File::from(streams[0].try_clone().unwrap());
         std::io::Write::write_all(&mut program, &vec![b'y'; bytes]).unwrap();
         output.pipe.readable().await.unwrap();
         tokio::select! {

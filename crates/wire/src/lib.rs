@@ -9,6 +9,7 @@ pub mod error;
 pub mod events;
 pub mod follow;
 pub mod frame;
+pub mod hooks;
 pub mod id;
 pub mod line;
 pub mod logs;

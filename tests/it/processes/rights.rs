@@ -113,6 +113,7 @@ fn every_verb_for_people_is_refused_in_a_pane_that_an_agents_shell_started() {
         "upgrade",
         "serve --http 127.0.0.1:0",
         "servers restart files",
+        "hooks test mine",
         "restore",
         "restart --bring-back",
     ];

@@ -74,6 +74,8 @@ const CASES: &[(&str, Case)] = &[
     ("patterm events -f p3", Elsewhere("events::reading")),
     ("patterm events verify", Does("; nothing is damaged")),
     ("patterm blame HEAD", Elsewhere("events::blame")),
+    ("patterm hooks", Does("no hooks")),
+    ("patterm hooks test phone", Elsewhere("hooks::rights")),
     ("patterm status", Elsewhere("processes::declared")),
     ("patterm stop", Elsewhere("processes::declared")),
     ("patterm stop --signal", Elsewhere("processes::declared")),

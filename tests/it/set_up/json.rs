@@ -31,6 +31,7 @@ const EXAMPLES: &[&[&str]] = &[
     &["shell", "--json"],
     &["events", "--type", "pad.created", "--json"],
     &["blame", "HEAD", "--json"],
+    &["hooks", "--json"],
     &["timers", "--json"],
     &["pads", "--json"],
     &["pad", "plan", "--json"],
@@ -49,8 +50,9 @@ fn prepared() -> Place {
     let place = Place::new();
     let settings = place.path("home/.config/patterm");
     std::fs::create_dir_all(&settings).unwrap();
-    let preset = "[agents.parrot]\nlike = \"generic\"\ntitle = \"Parrot\"\nprogram = \"cat\"\n";
-    std::fs::write(settings.join("config.toml"), preset).unwrap();
+    let mine = "[agents.parrot]\nlike = \"generic\"\ntitle = \"Parrot\"\nprogram = \"cat\"\n\
+        [[hooks]]\non = [\"agent.blocked\"]\nrun = [\"notify-send\", \"--\", \"{name}\", \"{summary}\"]\n";
+    std::fs::write(settings.join("config.toml"), mine).unwrap();
     let declared = "[processes.db]\ncommand = \"cat\"\nready = { pattern = \"never\" }\n\
         [processes.api]\ncommand = \"cat\"\ndepends_on = [\"db\"]\n\
         [processes.assets]\ncommand = \"true\"\nready = { exits = true }\n\

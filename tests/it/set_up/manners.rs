@@ -74,6 +74,7 @@ fn verbs_that_only_read_start_no_server_and_answer_from_disk() {
         &["timers"][..],
         &["messages"],
         &["servers"],
+        &["hooks"],
         &["agents"],
         &["token", "ls"],
         &["doctor"],

@@ -99,6 +99,7 @@ const VERBS: &[Verb] = &[
     verb("messages", &[]).json(&[], Json::List),
     verb("events", &[]).json(&[], Json::List).wrong(&["--since", "soon"]),
     verb("blame", &["HEAD"]).json(&["HEAD"], Json::Object).wrong(&[]),
+    verb("hooks", &[]).json(&[], Json::List).wrong(&["test"]),
     verb("timers", &[]).json(&[], Json::List),
     verb("pads", &[]).json(&[], Json::List),
     verb("pad", &["plan"]).json(&["plan"], Json::Object).wrong(&["plan", "--edit", "--append"]),

@@ -17,6 +17,7 @@ mod events;
 mod generate;
 mod help;
 mod hook;
+mod hooks;
 mod init;
 mod keeper;
 mod key;
@@ -65,7 +66,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Look",
         &[
             "overview", "ps", "status", "logs", "screen", "search", "wait", "agents", "messages",
-            "timers", "events", "blame",
+            "timers", "events", "hooks", "blame",
         ],
     ),
     ("Act", &["send", "key", "message", "start", "stop", "restart", "close", "down", "restore"]),
@@ -89,6 +90,7 @@ pub(crate) enum Verb {
     Down(up::DownVerb),
     Events(events::EventsVerb),
     Hook(hook::HookVerb),
+    Hooks(hooks::HooksVerb),
     Init(init::InitVerb),
     Keeper(keeper::KeeperVerb),
     Key(key::KeyVerb),
@@ -140,6 +142,7 @@ impl Verb {
             Self::Down(verb) => verb.run(),
             Self::Events(verb) => verb.run(),
             Self::Hook(verb) => verb.run(),
+            Self::Hooks(verb) => verb.run(),
             Self::Init(verb) => verb.run(),
             Self::Keeper(verb) => verb.run(),
             Self::Key(verb) => verb.run(),

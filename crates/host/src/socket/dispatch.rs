@@ -17,6 +17,7 @@ use patterm_wire::environment::{CallerEnvironment, PassEnvironment};
 use patterm_wire::error::{INTERNAL_ERROR, INVALID_REQUEST};
 use patterm_wire::events::{EventLines, EventQuery, ExportEvents, Fact, LogVerdict, VerifyEvents};
 use patterm_wire::follow::MessageInfo;
+use patterm_wire::hooks::{HookList, HookTest, HookTested, ListHooks, TestHook};
 use patterm_wire::method::Empty;
 use patterm_wire::requests::{
     AnswerDialog, AnswerState, DialogAnswer, DialogAnswered, Dismiss, DismissRequest, Handover,
@@ -413,6 +414,8 @@ impl Dispatch {
             Token::NAME => self.serve::<Token, _>(params, token),
             ExportEvents::NAME => self.serve::<ExportEvents, _>(params, export_events),
             VerifyEvents::NAME => self.serve::<VerifyEvents, _>(params, verify_events),
+            ListHooks::NAME => self.serve::<ListHooks, _>(params, list_hooks),
+            TestHook::NAME => self.serve::<TestHook, _>(params, test_hook),
             OpenHttp::NAME => self.serve::<OpenHttp, _>(params, open_http),
             Restore::NAME => self.serve::<Restore, _>(params, restore),
             Up::NAME => {
@@ -630,6 +633,18 @@ async fn trust(host: Arc<Host>, request: TrustRequest) -> Result<Empty, ErrorObj
     let trusted = blocking(trust).await?;
     trusted.map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())?;
     Ok(Empty {})
+}
+
+/// Lists the hooks.
+async fn list_hooks(host: Arc<Host>, Empty {}: Empty) -> Result<HookList, ErrorObject> {
+    Ok(HookList { hooks: host.hooks.list() })
+}
+
+/// Passes a sample event to a hook.
+async fn test_hook(host: Arc<Host>, request: HookTest) -> Result<HookTested, ErrorObject> {
+    let tested = host.hooks.test(&request.name).await;
+    let tested = tested.map_err(|e| ToolError::new(ErrorKind::NotFound, e.to_string()).into_rpc());
+    Ok(HookTested { tested: tested? })
 }
 
 /// Creates, lists or revokes tokens of HTTP clients.

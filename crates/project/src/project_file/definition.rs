@@ -14,6 +14,7 @@ use super::command::{RawCommand, argv};
 use super::fault::{Fault, nearest};
 use super::file_schema::FILE;
 use super::groups;
+use super::hooks::{self, HookDefinition, RawHook};
 use super::http::{self, HttpDefinition, RawHttp};
 use super::limits::{DELAY, LONGEST_DELAY, PROCESSES, RESTARTS, WATCH_PATTERNS};
 use super::ready::{self, Healthy, RawHealthy, RawReady, Ready, ReadyWhen};
@@ -37,6 +38,8 @@ pub struct ProjectFile {
     pub bots: Option<BotsDefinition>,
     /// The HTTP endpoint.
     pub http: Option<HttpDefinition>,
+    /// What happens when events happen.
+    pub hooks: Vec<HookDefinition>,
     /// Limits, by name.
     pub limits: BTreeMap<String, u64>,
     /// Whether environments are kept for restarts.
@@ -111,6 +114,7 @@ struct RawFile {
     servers: BTreeMap<String, Table>,
     bots: Option<BotsDefinition>,
     http: Option<RawHttp>,
+    hooks: Vec<RawHook>,
     limits: BTreeMap<String, u64>,
     remember_environment: Option<bool>,
     update_environment: Option<Vec<String>>,
@@ -174,11 +178,13 @@ impl ProjectFile {
             servers: BTreeMap::new(),
             bots: raw.bots,
             http: None,
+            hooks: Vec::new(),
             limits: raw.limits,
             remember_environment: raw.remember_environment,
             update_environment: raw.update_environment,
         };
         file.http = raw.http.map(|raw| http::read(&mut checked, raw));
+        file.hooks = hooks::read(&mut checked, raw.hooks);
         for (name, table) in raw.servers {
             let definition = servers::read(&mut checked, &name, &table);
             file.servers.extend(definition.map(|definition| (name, definition)));

@@ -29,6 +29,9 @@ pub fn describe(file: &ProjectFile) -> String {
     if let Some(http) = &file.http {
         http.describe(&mut description);
     }
+    for hook in &file.hooks {
+        hook.describe(&mut description);
+    }
     for (name, number) in &file.limits {
         description.heading(&format!("limit {name} = {number}"));
     }

@@ -6,7 +6,7 @@ use super::limits::MOST_RESTARTS;
 use super::ready::{HEALTHY, READY};
 use super::schema::{STRINGS, Schema, key, required};
 use super::stop::STOP;
-use super::{bots, http, servers};
+use super::{bots, hooks, http, servers};
 use patterm_store::limits::Limits;
 
 /// The names of the restart policies.
@@ -33,6 +33,11 @@ pub(super) static FILE: Schema = Schema::Table(&[
     ),
     key("bots", bots::SCHEMA, "MCP servers inside the containers of bots, reached over HTTP."),
     key("http", http::SCHEMA, "The HTTP endpoint. It is closed unless `listen` is set."),
+    key(
+        "hooks",
+        hooks::SCHEMA,
+        "Commands that are run and requests that are sent when something happens.",
+    ),
     key(
         "limits",
         Schema::Counts(&Limits::NAMES),

@@ -50,6 +50,12 @@ pub(super) const MOST_FAILURES: u32 = 1_000;
 /// The maximum number of file patterns that one process watches.
 pub(super) const WATCH_PATTERNS: usize = 32;
 
+/// The maximum number of hooks: each of them reads the log of events.
+pub(super) const HOOKS: usize = 32;
+
+/// How long a hook's command or request may take by default.
+pub(super) const HOOK_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// The number of hashes that stay trusted: enough to switch between branches without being asked again,
 /// and few enough that the list stays small over years.
 pub(super) const TRUSTED: usize = 32;

@@ -389,6 +389,13 @@ facts! {
         /// Its name.
         server: String,
     }
+    /// A hook failed for the first time since it last succeeded, or events began to wait too long for it.
+    HookFailed = "hook.failed" in States {
+        /// Its name.
+        hook: String,
+        /// What happened.
+        reason: String,
+    }
     /// A call of one of patterm's tools that change something.
     ToolCalled = "tool.called" in Calls {
         /// The tool.

@@ -13,11 +13,12 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::client::{HttpClient, stateless_headers};
-use super::events::{EventStream, LineWriter, is_events, reason};
+use super::events::{EventStream, LineWriter, is_events};
+use super::headers::stateless_headers;
 use super::request::RemoteRequest;
 use super::{END_TIMEOUT, Remote};
 use crate::error::{GatewayError, GatewayErrorKind};
+use crate::http_client::{HttpClient, error_with_causes};
 use crate::raw;
 use crate::relay::Era;
 
@@ -230,7 +231,7 @@ impl RemoteConnection {
         if let Some(last) = last {
             request.headers_mut().insert("last-event-id", last.clone());
         }
-        self.client.request(request).await.map_err(|e| reason(&e))
+        self.client.request(request).await.map_err(|e| error_with_causes(&e))
     }
 
     /// The server dropped the session: the next call begins another.

@@ -9,6 +9,7 @@ use patterm_wire::{DEFAULT_MESSAGE_LIMIT, Framing, Id, Incoming, Message};
 use tokio::io::{AsyncWriteExt, DuplexStream};
 
 use crate::events::{EventReader, TooLong};
+use crate::http_client::error_with_causes;
 
 /// Receives the lines.
 pub(super) type LineWriter = Arc<tokio::sync::Mutex<DuplexStream>>;
@@ -39,7 +40,7 @@ impl EventStream {
         of: Option<&Id>,
     ) -> Result<Option<Vec<u8>>, String> {
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|e| reason(&e))?;
+            let frame = frame.map_err(|e| error_with_causes(&e))?;
             let mut bytes = frame.data_ref().map_or(&[][..], |data| data);
             while let Some(event) = self.next(&mut bytes)? {
                 write(out, &event).await;
@@ -86,17 +87,4 @@ pub(super) async fn write(out: &LineWriter, message: &[u8]) {
     Framing::Newline.encode(message, &mut line);
     // A session that has ended reads nothing.
     let _ = out.lock().await.write_all(&line).await;
-}
-
-/// Why a request failed, with its causes.
-pub(super) fn reason(error: &dyn std::error::Error) -> String {
-    let (mut quoted_message, mut next) = (error.to_string(), error.source());
-    while let Some(inner) = next {
-        let inner_text = inner.to_string();
-        if !quoted_message.ends_with(&inner_text) {
-            quoted_message = format!("{quoted_message}: {inner_text}");
-        }
-        next = inner.source();
-    }
-    quoted_message
 }

@@ -1,9 +1,9 @@
 //! Remote servers that speak Streamable HTTP. Each line for such a server becomes a POST, and its
 //! response, JSON or events, becomes lines again.
 
-mod client;
 mod connection;
 mod events;
+mod headers;
 mod request;
 
 use std::collections::BTreeMap;

@@ -9,8 +9,9 @@ use patterm_wire::Id;
 use tokio::time::sleep;
 
 use super::connection::{RemoteConnection, SESSION};
-use super::events::{EventStream, LineWriter, answers, collect, is_events, reason, write};
+use super::events::{EventStream, LineWriter, answers, collect, is_events, write};
 use crate::error::{GatewayError, GatewayErrorKind};
+use crate::http_client::error_with_causes;
 use crate::raw;
 
 /// The pause before an interrupted response is resumed.
@@ -48,7 +49,8 @@ impl RemoteRequest {
     async fn answer(&mut self, out: &LineWriter) -> Result<(), String> {
         let request = self.connection.request(Method::POST, &self.line)?;
         let response = self.connection.client.request(request).await;
-        let response = response.map_err(|e| format!("cannot be reached: {}", reason(&e)))?;
+        let response =
+            response.map_err(|e| format!("cannot be reached: {}", error_with_causes(&e)))?;
         if self.method == "initialize" {
             self.connection.state().session = response.headers().get(SESSION).cloned();
         }
