@@ -77,6 +77,7 @@ impl Store {
     pub(crate) fn open_to_read(folder: &Path, clock: Clock) -> Result<Self, EventError> {
         let (mut store, ends, _) = Self::read(folder, DEFAULT_BYTES, clock, false)?;
         store.written = newest(&ends).map_or(0, |event| event.seq);
+        let _ = store.retell()?;
         Ok(store)
     }
 
@@ -272,6 +273,11 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// The time that continues those of the events.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.timeline.expected(&self.clock.now())
     }
 
     /// Whether so much is not synced that it must be now.
