@@ -213,8 +213,7 @@ impl EventLog {
         let (mut low, mut high) = (1, *self.last().borrow() + 1);
         while low < high {
             let middle = low + (high - low) / 2;
-            let query =
-                EventQuery { since: Some(middle), limit: Some(1), ..EventQuery::default() };
+            let query = EventQuery { since: Some(middle), limit: Some(1), ..EventQuery::default() };
             let event = self.read(&query)?.events.pop();
             match event {
                 Some(event) if parse_time(&event.time).is_some_and(|at| at < wall_ms) => {

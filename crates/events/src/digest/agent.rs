@@ -183,8 +183,12 @@ impl ProcessTrack {
             Fact::DialogAnswered { question: asked, option, key } => {
                 let chosen = option.as_deref().or(key.as_deref());
                 let chosen = chosen.map(|chosen| format!(": {}", short_name(chosen)));
-                let text =
-                    format!("{} answered “{}”{}", step.by, short(asked), chosen.unwrap_or_default());
+                let text = format!(
+                    "{} answered “{}”{}",
+                    step.by,
+                    short(asked),
+                    chosen.unwrap_or_default()
+                );
                 self.note(step, text);
             }
             _ => {}

@@ -159,9 +159,10 @@ impl Digester {
 
     /// What is told of other things than agents.
     fn note_inside(&mut self, event: &EventRecord, fact: &Fact) {
-        let is_agent = event.process_id.as_ref().is_some_and(|id| {
-            self.processes.get(id).is_some_and(|process| process.is_agent())
-        });
+        let is_agent = event
+            .process_id
+            .as_ref()
+            .is_some_and(|id| self.processes.get(id).is_some_and(|process| process.is_agent()));
         let by = actor_name(&event.actor, |id| self.name_of(id));
         let name = event.process_id.as_deref().map(|id| self.name_of(id));
         self.tallies.feed(event, fact, is_agent, name.as_deref(), &by);
@@ -202,8 +203,10 @@ impl Digester {
         let expected = (last + 1).saturating_sub(since.max(1));
         let names: BTreeMap<String, String> =
             self.processes.keys().map(|id| (id.clone(), self.name_of(id))).collect();
-        let untrusted =
-            self.untrusted.take().filter(|_| told.project_file.is_some() && told.project_file != told.trusted);
+        let untrusted = self
+            .untrusted
+            .take()
+            .filter(|_| told.project_file.is_some() && told.project_file != told.trusted);
         let mut digest = Digest {
             since,
             next: last + 1,
@@ -250,9 +253,8 @@ fn shorten_agents(
     size: DigestSize,
     left_out: &mut u64,
 ) -> Vec<AgentDigest> {
-    let weight = |agent: &AgentDigest| {
-        (agent.entries.len() as u64 + agent.turns, agent.time.working_ms)
-    };
+    let weight =
+        |agent: &AgentDigest| (agent.entries.len() as u64 + agent.turns, agent.time.working_ms);
     agents.sort_by_key(|agent| std::cmp::Reverse(weight(agent)));
     for agent in agents.drain(size.agents.min(agents.len())..) {
         *left_out += 1 + agent.entries.len() as u64;
@@ -275,12 +277,7 @@ fn process_order(id: &str) -> (u64, String) {
 
 /// Makes a digest of events, which may begin before the window.
 #[cfg(test)]
-fn digest_of(
-    events: &[EventRecord],
-    window: Window,
-    told: &Told,
-    size: DigestSize,
-) -> Digest {
+fn digest_of(events: &[EventRecord], window: Window, told: &Told, size: DigestSize) -> Digest {
     let mut digester = Digester::new(window);
     events.iter().filter(|event| event.seq <= window.last).for_each(|event| digester.feed(event));
     digester.finish(told, size)

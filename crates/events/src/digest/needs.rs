@@ -30,8 +30,7 @@ impl OpenServers {
     pub(super) fn feed(&mut self, event: &EventRecord, fact: &Fact) {
         match fact {
             Fact::ServerFailed { server, error } => {
-                let text =
-                    format!("shared server {} failed: {}", short_name(server), short(error));
+                let text = format!("shared server {} failed: {}", short_name(server), short(error));
                 self.0.insert(server.clone(), entry(event, text));
             }
             Fact::ServerStarted { server } | Fact::ServerStopped { server } => {
@@ -68,7 +67,12 @@ impl Found<'_> {
         (kept, excess as u64)
     }
 
-    fn of_process(&self, id: &str, process: &ProcessTrack, needs: &mut Vec<(Urgency, DigestEntry)>) {
+    fn of_process(
+        &self,
+        id: &str,
+        process: &ProcessTrack,
+        needs: &mut Vec<(Urgency, DigestEntry)>,
+    ) {
         if process.is_closed {
             return;
         }

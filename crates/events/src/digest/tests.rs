@@ -232,11 +232,8 @@ fn what_was_so_at_the_beginning_is_known_from_before_it() {
     log.about("p1", working()).minutes(2);
     let continues = Window { from_ms: Some(START + 21 * MINUTE), ..log.window(since, None) };
     let digest = digest_of(&log.events, continues, &log.told, SIZE);
-    let expected = [
-        "Agents",
-        "lead (p1): 0 turns; working 2 min",
-        "is blocked: Go on? [Yes / No] (20 min)",
-    ];
+    let expected =
+        ["Agents", "lead (p1): 0 turns; working 2 min", "is blocked: Go on? [Yes / No] (20 min)"];
     assert_eq!(texts(&digest), expected);
 }
 
@@ -288,11 +285,8 @@ fn a_run_that_ended_while_no_server_watched_is_unknown_from_then_on() {
     log.events.last_mut().unwrap().recovered = true;
     let digest = log.minutes(5).digest(1);
     let lead = &digest.agents[0];
-    let times = StateTimes {
-        working_ms: 2 * MINUTE,
-        unknown_ms: 10 * MINUTE,
-        ..StateTimes::default()
-    };
+    let times =
+        StateTimes { working_ms: 2 * MINUTE, unknown_ms: 10 * MINUTE, ..StateTimes::default() };
     assert_eq!(lead.time, times);
     assert_eq!(texts(&digest)[1], "lead was lost, with its end unknown");
 }
@@ -306,8 +300,7 @@ fn a_clock_that_was_set_changes_no_duration() {
     let ms = -(10_000 * MINUTE as i64);
     log.add(About::project(), Fact::SystemClockChanged { before, ms }).minutes(3);
     log.about("p1", idle()).minutes(1);
-    let times =
-        StateTimes { working_ms: 5 * MINUTE, idle_ms: MINUTE, ..StateTimes::default() };
+    let times = StateTimes { working_ms: 5 * MINUTE, idle_ms: MINUTE, ..StateTimes::default() };
     assert_eq!(log.digest(1).agents[0].time, times);
 }
 

@@ -84,7 +84,9 @@ impl Digest {
         let mut notes = Vec::new();
         if self.missing > 0 {
             let events = count(self.missing, "event");
-            notes.push(format!("{events} of this time missing: the log has a limited size, or is damaged"));
+            notes.push(format!(
+                "{events} of this time missing: the log has a limited size, or is damaged"
+            ));
         }
         if self.lost > 0 {
             let events = count(self.lost, "event");
@@ -139,8 +141,7 @@ impl AgentDigest {
             let files = count(self.files_changed, "file");
             parts.push(format!("{} with {files}", count(self.commits, "commit")));
         }
-        let target =
-            LineTarget { process_id: self.process_id.clone(), run: None, offset: None };
+        let target = LineTarget { process_id: self.process_id.clone(), run: None, offset: None };
         let text = format!("{} ({}): {}", self.name, self.process_id, parts.join("; "));
         DigestLine { kind: LineKind::Agent, at_ms: None, text, target: Some(target) }
     }
