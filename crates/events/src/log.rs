@@ -188,7 +188,7 @@ impl EventLog {
         };
         let since = since.clamp(1, last + 1);
         let from_ms = from_ms.map(|from| from.min(until_ms));
-        let mut digester = Digester::new(Window { since, from_ms, last, until_ms });
+        let mut digester = Digester::new(Window { since, from_ms, last, until_ms }, &told);
         let back = since.saturating_sub(BACK_EVENTS).max(1);
         let (source, _) = inner.source(back);
         reading::visit(source, back, last, |event, class| {

@@ -2,6 +2,7 @@
 
 mod damage;
 mod death;
+mod digest;
 mod reading;
 
 use serde_json::{Value, json};

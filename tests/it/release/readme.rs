@@ -73,6 +73,8 @@ const CASES: &[(&str, Case)] = &[
     ("patterm events --since 2h --type 'agent.*,message.*'", Does("")),
     ("patterm events -f p3", Elsewhere("events::reading")),
     ("patterm events verify", Does("; nothing is damaged")),
+    ("patterm digest", Does("Since ")),
+    ("patterm digest --since 2h", Does("Since ")),
     ("patterm status", Elsewhere("processes::declared")),
     ("patterm stop", Elsewhere("processes::declared")),
     ("patterm stop --signal", Elsewhere("processes::declared")),

@@ -143,6 +143,7 @@ fn cases(verb: &str) -> Option<(u8, &'static [&'static [&'static str]])> {
         "events" => {
             (1, &[&["events"], &["events", "--json"], &["events", HOSTILE], &["events", "verify"]])
         }
+        "digest" => (1, &[&["digest"], &["digest", "--json", "--since", "1"]]),
         "timers" => (1, &[&["timers"], &["timers", "--json"]]),
         "pads" => (1, &[&["pads"], &["pads", "--json"]]),
         "pad" => (1, &[&["pad", "plan"], &["pad", "plan", "--json"], &["pad", HOSTILE]]),

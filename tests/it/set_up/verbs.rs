@@ -97,6 +97,7 @@ const VERBS: &[Verb] = &[
     verb("attach", &[]).stays().wrong(&["--raw"]),
     verb("messages", &[]).json(&[], Json::List),
     verb("events", &[]).json(&[], Json::List).wrong(&["--since", "soon"]),
+    verb("digest", &[]).json(&[], Json::Object).wrong(&["--since", "soon"]),
     verb("timers", &[]).json(&[], Json::List),
     verb("pads", &[]).json(&[], Json::List),
     verb("pad", &["plan"]).json(&["plan"], Json::Object).wrong(&["plan", "--edit", "--append"]),

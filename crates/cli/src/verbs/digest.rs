@@ -57,7 +57,10 @@ impl DigestVerb {
 fn text(digest: &Digest) -> String {
     let from = digest.from.as_deref().and_then(parse_time);
     let since = from.map_or_else(
-        || "Since the first event".to_owned(),
+        || match digest.since {
+            0 | 1 => "Since the first event".to_owned(),
+            since => format!("Since event {since}"),
+        },
         |from| local_time(from).format("Since %Y-%m-%d %H:%M").to_string(),
     );
     let covers = digest.covers_ms().map(|ms| format!(" ({})", duration_text(ms)));

@@ -131,10 +131,11 @@ impl ProcessTrack {
                 self.note(step, format!("was closed by {}", step.by));
             }
             Fact::AttentionRaised { reason } => {
-                let text = format!("asks for attention: {}", short(reason));
-                self.attention = Some(entry(step.event, text.clone()));
+                let reason = short(reason);
+                self.attention =
+                    Some(entry(step.event, format!("asks for attention: {reason}")));
                 self.attention_is_known = true;
-                self.note(step, text);
+                self.note(step, format!("asked for attention: {reason}"));
             }
             Fact::AttentionCleared {} => {
                 (self.attention, self.attention_is_known) = (None, true);
@@ -162,13 +163,13 @@ impl ProcessTrack {
             Fact::AgentIdle { .. } => self.switch(AgentState::Idle, step),
             Fact::AgentFailed { reason } => {
                 self.switch(AgentState::Idle, step);
-                let text = format!("a turn failed: {}", short(reason));
+                let text = format!("could not finish a turn: {}", short(reason));
                 self.failed = Some(entry(step.event, text.clone()));
                 self.note(step, text);
             }
             Fact::AgentBlocked { reason, question: asked, options } => {
                 let text = question(reason, asked.as_deref(), options);
-                self.wait(AgentState::Blocked, step, format!("is blocked: {text}"));
+                self.wait(AgentState::Blocked, step, format!("blocked: {text}"));
             }
             Fact::AgentLimited { reason, until } => {
                 let until = until.as_deref().map(|until| format!(", until {}", short_name(until)));
@@ -257,12 +258,14 @@ impl ProcessTrack {
         }
     }
 
+    /// A process that exists, before anything about it is read.
+    pub(super) fn of_told(told: &ToldProcess) -> Self {
+        let is_agent = told.kind.as_deref() == Some("agent");
+        Self { name: told.name.as_deref().map(short_name), is_agent, ..Self::default() }
+    }
+
     /// Takes what all events told, if nothing about it was read: then it was so all the time.
     pub(super) fn add_told(&mut self, told: &ToldProcess) {
-        if self.name.is_none() {
-            self.name = told.name.as_deref().map(short_name);
-        }
-        self.is_agent |= told.kind.as_deref() == Some("agent");
         if !self.attention_is_known && told.attention {
             let text = "asks for attention since before the events that were read".to_owned();
             self.attention = Some(DigestEntry { text, ..DigestEntry::default() });

@@ -68,12 +68,15 @@ pub(crate) struct Digester {
 }
 
 impl Digester {
-    pub(crate) fn new(window: Window) -> Self {
+    /// `told` is what all events up to the last one told.
+    pub(crate) fn new(window: Window, told: &Told) -> Self {
+        let known = told.processes.iter();
+        let processes = known.map(|(id, process)| (id.clone(), ProcessTrack::of_told(process)));
         Self {
             window,
             axis: TimeAxis::default(),
             begun: None,
-            processes: BTreeMap::new(),
+            processes: processes.collect(),
             messages: MessageBook::default(),
             tallies: Tallies::default(),
             servers: OpenServers::default(),
@@ -186,8 +189,7 @@ impl Digester {
         name.unwrap_or_else(|| id.to_owned())
     }
 
-    /// The digest. `told` is what all events up to the last one told: it has the state of processes about which nothing
-    /// was read.
+    /// The digest. `told` has the state of processes about which nothing was read.
     pub(crate) fn finish(mut self, told: &Told, size: DigestSize) -> Digest {
         let Window { since, from_ms, last, until_ms } = self.window;
         let end = self.axis.of_wall(until_ms).max(self.axis.last());
@@ -278,7 +280,7 @@ fn process_order(id: &str) -> (u64, String) {
 /// Makes a digest of events, which may begin before the window.
 #[cfg(test)]
 fn digest_of(events: &[EventRecord], window: Window, told: &Told, size: DigestSize) -> Digest {
-    let mut digester = Digester::new(window);
+    let mut digester = Digester::new(window, told);
     events.iter().filter(|event| event.seq <= window.last).for_each(|event| digester.feed(event));
     digester.finish(told, size)
 }

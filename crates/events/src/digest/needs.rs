@@ -79,13 +79,14 @@ impl Found<'_> {
         let name = self.names.get(id).map_or(id, String::as_str);
         let mut add = |urgency, entry: Option<&DigestEntry>, ms| {
             let Some(entry) = entry.cloned() else { return };
-            let text = format!("{name} {}", entry.text);
+            let is = if urgency == Urgency::Blocked { "is " } else { "" };
+            let text = format!("{name} {is}{}", entry.text);
             let process_id = Some(id.to_owned());
             needs.push((urgency, DigestEntry { text, ms, process_id, ..entry }));
         };
         let lasted = process.known_since().map(|since| self.end.saturating_sub(since));
         for (state, urgency, what) in [
-            (AgentState::Blocked, Urgency::Blocked, "is blocked"),
+            (AgentState::Blocked, Urgency::Blocked, "blocked"),
             (AgentState::Limited, Urgency::Limited, "has reached a usage limit"),
         ] {
             if !process.is(state) {

@@ -191,7 +191,7 @@ fn a_digest_says_what_needs_the_person_first() {
         "lead (p1): 0 turns; working 10 min, limited 30 min; sent 2",
         "reached a usage limit, until 9am: weekly limit (30 min)",
         "tests (p2): 1 turn; working 7 min, idle 30 min, blocked 3 min; 2 messages: 1 delivered, 1 stalled; 1 commit with 2 files",
-        "is blocked: Allow git push? [Yes / No] (3 min)",
+        "blocked: Allow git push? [Yes / No] (3 min)",
         "person answered “Allow git push?”: Yes",
         "commit 0123456789 fix the lexer on main, 2 files",
         "message 2 from lead may not have arrived: not on its screen",
@@ -226,7 +226,7 @@ fn what_was_so_at_the_beginning_is_known_from_before_it() {
         "lead is blocked: Go on? [Yes / No] (20 min)",
         "Agents",
         "lead (p1): 0 turns; blocked 5 min",
-        "is blocked: Go on? [Yes / No] (20 min)",
+        "blocked: Go on? [Yes / No] (20 min)",
     ];
     assert_eq!(texts(&nothing_new), expected);
     log.about("p1", working()).minutes(2);
