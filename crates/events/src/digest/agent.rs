@@ -163,7 +163,7 @@ impl ProcessTrack {
             Fact::AgentIdle { .. } => self.switch(AgentState::Idle, step),
             Fact::AgentFailed { reason } => {
                 self.switch(AgentState::Idle, step);
-                let text = format!("could not finish a turn: {}", short(reason));
+                let text = short(reason);
                 self.failed = Some(entry(step.event, text.clone()));
                 self.note(step, text);
             }

@@ -79,8 +79,12 @@ impl Found<'_> {
         let name = self.names.get(id).map_or(id, String::as_str);
         let mut add = |urgency, entry: Option<&DigestEntry>, ms| {
             let Some(entry) = entry.cloned() else { return };
-            let is = if urgency == Urgency::Blocked { "is " } else { "" };
-            let text = format!("{name} {is}{}", entry.text);
+            let between = match urgency {
+                Urgency::Blocked => " is ",
+                Urgency::Failed => ": ",
+                _ => " ",
+            };
+            let text = format!("{name}{between}{}", entry.text);
             let process_id = Some(id.to_owned());
             needs.push((urgency, DigestEntry { text, ms, process_id, ..entry }));
         };

@@ -233,7 +233,7 @@ fn what_was_so_at_the_beginning_is_known_from_before_it() {
     let continues = Window { from_ms: Some(START + 21 * MINUTE), ..log.window(since, None) };
     let digest = digest_of(&log.events, continues, &log.told, SIZE);
     let expected =
-        ["Agents", "lead (p1): 0 turns; working 2 min", "is blocked: Go on? [Yes / No] (20 min)"];
+        ["Agents", "lead (p1): 0 turns; working 2 min", "blocked: Go on? [Yes / No] (20 min)"];
     assert_eq!(texts(&digest), expected);
 }
 
