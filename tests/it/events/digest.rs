@@ -43,9 +43,8 @@ fn ask(tools: &mut ToolClient, server: &Spawned, id: &str, answers: bool) {
 /// The numbers and texts of entries.
 fn told(entries: &Value) -> Vec<(u64, String)> {
     let entries = entries.as_array().unwrap().iter();
-    let told = entries.map(|entry| {
-        (entry["seq"].as_u64().unwrap(), entry["text"].as_str().unwrap().to_owned())
-    });
+    let told = entries
+        .map(|entry| (entry["seq"].as_u64().unwrap(), entry["text"].as_str().unwrap().to_owned()));
     told.collect()
 }
 
@@ -110,7 +109,8 @@ fn a_digest_tells_what_happened_and_is_the_same_after_a_kill() {
     let again = place.run(&["digest"]);
     assert!(again.contains("is blocked: Which one?"), "it still is: {again}");
     assert!(!again.contains("plan: created"), "that was told: {again}");
-    let all: Value = serde_json::from_str(&place.run(&["digest", "--since", "1", "--json"])).unwrap();
+    let all: Value =
+        serde_json::from_str(&place.run(&["digest", "--since", "1", "--json"])).unwrap();
     assert_eq!(all["since"], 1);
     assert!(place.run(&["digest", "--since", "1h"]).contains("plan: created by person"));
 }

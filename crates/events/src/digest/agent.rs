@@ -56,7 +56,7 @@ pub(super) struct ProcessTrack {
     touched: bool,
     turns: u64,
     times: StateTimes,
-    pub(super) sent: u64,
+    sent: u64,
     commits: u64,
     files: BTreeSet<String>,
     entries: VecDeque<DigestEntry>,
@@ -81,6 +81,12 @@ pub(super) struct Step<'a> {
 impl ProcessTrack {
     pub(super) fn is_agent(&self) -> bool {
         self.is_agent
+    }
+
+    /// It sent a message, which only agents do.
+    pub(super) fn note_sent(&mut self) {
+        self.sent += 1;
+        (self.is_agent, self.touched) = (true, true);
     }
 
     /// Whether it runs and waits in this state.
@@ -132,8 +138,7 @@ impl ProcessTrack {
             }
             Fact::AttentionRaised { reason } => {
                 let reason = short(reason);
-                self.attention =
-                    Some(entry(step.event, format!("asks for attention: {reason}")));
+                self.attention = Some(entry(step.event, format!("asks for attention: {reason}")));
                 self.attention_is_known = true;
                 self.note(step, format!("asked for attention: {reason}"));
             }

@@ -126,7 +126,7 @@ impl Digester {
         if let (Fact::MessageAccepted { .. }, Actor::Agent { process_id }, true) =
             (&fact, &event.actor, inside)
         {
-            self.processes.entry(process_id.clone()).or_default().sent += 1;
+            self.processes.entry(process_id.clone()).or_default().note_sent();
         }
         if inside {
             self.note_inside(event, &fact);

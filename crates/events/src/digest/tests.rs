@@ -350,6 +350,7 @@ fn a_long_digest_is_cut_and_says_so() {
 fn generated(u: &mut Unstructured<'_>) -> arbitrary::Result<Log> {
     let mut log = Log::new();
     log.now += 1_000_000 * MINUTE;
+    log.agent("p1", "a").agent("p2", "b").agent("p3", "c");
     let mut message = 0;
     for _ in 0..u.int_in_range(1..=60)? {
         log.now += u.int_in_range(0..=10 * MINUTE)?;

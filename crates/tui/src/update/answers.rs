@@ -128,7 +128,14 @@ fn failed(
         });
         return;
     }
-    notify(model, &error_text(model, error), true);
+    let is_old = matches!(purpose, CallPurpose::Digest { .. }) && error.code == METHOD_NOT_FOUND;
+    let text = match is_old {
+        true => {
+            "this server is older and cannot sum up what happened; `patterm upgrade`".to_owned()
+        }
+        false => error_text(model, error),
+    };
+    notify(model, &text, true);
     if let CallPurpose::Start(Some(id)) = purpose {
         let had_focus = model.focus == *id;
         panes::remove(model, *id, effects);
