@@ -9,6 +9,8 @@ mod digest;
 mod error;
 mod line;
 mod log;
+#[cfg(test)]
+mod log_tests;
 mod merge;
 mod new_event;
 mod reading;

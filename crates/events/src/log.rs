@@ -198,7 +198,8 @@ impl EventLog {
                 _ => digester.skip(event.seq),
             }
         })?;
-        Ok(digester.finish(&told, size))
+        let kept = lock(&inner.store).kept();
+        Ok(digester.finish(&told, kept, size))
     }
 
     /// The time that a digest would end at now, and the number of the event that it would end before.

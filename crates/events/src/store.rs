@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::checkpoint::Checkpoint;
 use crate::class_log::{ClassLog, FoundEnd};
+use crate::digest::Kept;
 use crate::error::EventError;
 use crate::line::{NO_HASH, StoredEvent, hash_of};
 use crate::merge::{Merged, Piece};
@@ -338,6 +339,14 @@ impl Store {
     /// The files of each class.
     pub(crate) fn files(&self) -> Vec<Vec<Segment>> {
         self.classes.iter().map(ClassLog::segments).collect()
+    }
+
+    /// From where on nothing was dropped.
+    pub(crate) fn kept(&self) -> Kept {
+        let told = self.classes.iter().filter(|class| class.class() != EventClass::Calls);
+        let told_from = told.map(|class| class.dropped_through + 1).max().unwrap_or(1);
+        let all_from = self.classes.iter().map(|class| class.dropped_through + 1).max();
+        Kept { told_from, all_from: all_from.unwrap_or(1) }
     }
 
     /// By class: the last event that was dropped.

@@ -35,6 +35,15 @@ pub(crate) struct Window {
     pub(crate) until_ms: u64,
 }
 
+/// From where on the log is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// From this number on, no event was dropped of which a digest tells.
+    pub(crate) told_from: u64,
+    /// From this number on, no event was dropped at all.
+    pub(crate) all_from: u64,
+}
+
 /// How long a digest may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DigestSize {
@@ -59,8 +68,8 @@ pub(crate) struct Digester {
     untrusted: Option<DigestEntry>,
     /// The last event of a server that ended, and the first one of the next, if they are in what was read.
     outage: Option<(u64, u64)>,
-    /// How many events of the window there are.
-    seen: u64,
+    /// The numbers of the events of the window that were read.
+    seen: SeenNumbers,
     /// How many are known to be lost.
     lost: u64,
     /// The time of the first event of the window.
@@ -82,7 +91,7 @@ impl Digester {
             servers: OpenServers::default(),
             untrusted: None,
             outage: None,
-            seen: 0,
+            seen: SeenNumbers::default(),
             lost: 0,
             first_ms: None,
         }
@@ -91,7 +100,7 @@ impl Digester {
     /// There is an event that no digest tells of.
     pub(crate) fn skip(&mut self, seq: u64) {
         if self.is_inside(seq) {
-            self.seen += 1;
+            self.seen.add(seq);
         }
     }
 
@@ -106,7 +115,7 @@ impl Digester {
         let now = self.axis.advance(wall, set_by);
         let inside = self.is_inside(event.seq);
         if inside {
-            self.seen += 1;
+            self.seen.add(event.seq);
             self.first_ms.get_or_insert(wall);
             if self.begun.is_none() {
                 self.begin(asked.map_or(now, |asked| asked.clamp(before, now)));
@@ -190,7 +199,7 @@ impl Digester {
     }
 
     /// The digest. `told` has the state of processes about which nothing was read.
-    pub(crate) fn finish(mut self, told: &Told, size: DigestSize) -> Digest {
+    pub(crate) fn finish(mut self, told: &Told, kept: Kept, size: DigestSize) -> Digest {
         let Window { since, from_ms, last, until_ms } = self.window;
         let end = self.axis.of_wall(until_ms).max(self.axis.last());
         if self.begun.is_none() {
@@ -202,7 +211,8 @@ impl Digester {
         for process in self.processes.values_mut() {
             process.end(end, begun);
         }
-        let expected = (last + 1).saturating_sub(since.max(1));
+        let dropped = self.seen.missing(since, kept.told_from.min(last + 1));
+        let damaged = self.seen.missing(kept.all_from.max(since), last + 1);
         let names: BTreeMap<String, String> =
             self.processes.keys().map(|id| (id.clone(), self.name_of(id))).collect();
         let untrusted = self
@@ -214,7 +224,7 @@ impl Digester {
             next: last + 1,
             from: from_ms.or(self.first_ms).map(format_time),
             until: format_time(until_ms),
-            missing: expected.saturating_sub(self.seen).saturating_sub(self.lost),
+            missing: (dropped + damaged).saturating_sub(self.lost),
             lost: self.lost,
             ..Digest::default()
         };
@@ -249,6 +259,26 @@ impl Digester {
     }
 }
 
+/// Numbers as ranges, in their order.
+#[derive(Debug, Default)]
+struct SeenNumbers(Vec<(u64, u64)>);
+
+impl SeenNumbers {
+    fn add(&mut self, seq: u64) {
+        match self.0.last_mut() {
+            Some((_, end)) if *end == seq => *end += 1,
+            _ => self.0.push((seq, seq + 1)),
+        }
+    }
+
+    /// How many numbers of a range are not among them.
+    fn missing(&self, from: u64, to: u64) -> u64 {
+        let inside =
+            self.0.iter().map(|(first, end)| (*end).min(to).saturating_sub((*first).max(from)));
+        to.saturating_sub(from).saturating_sub(inside.sum())
+    }
+}
+
 /// Keeps the agents with the most to tell, and of each the newest entries.
 fn shorten_agents(
     mut agents: Vec<AgentDigest>,
@@ -280,7 +310,9 @@ fn process_order(id: &str) -> (u64, String) {
 /// Makes a digest of events, which may begin before the window.
 #[cfg(test)]
 fn digest_of(events: &[EventRecord], window: Window, told: &Told, size: DigestSize) -> Digest {
+    let first = events.first().map_or(1, |event| event.seq);
+    let kept = Kept { told_from: first, all_from: first };
     let mut digester = Digester::new(window, told);
     events.iter().filter(|event| event.seq <= window.last).for_each(|event| digester.feed(event));
-    digester.finish(told, size)
+    digester.finish(told, kept, size)
 }

@@ -253,7 +253,7 @@ fn what_the_log_does_not_say_is_unknown() {
         "Agents",
         "lead (p1): 0 turns; blocked 11 min",
         "tests (p2): 0 turns; idle 5 min, unknown 6 min",
-        "5 events of this time missing: the log has a limited size, or is damaged",
+        "up to 5 events of this time missing: the log has a limited size, or is damaged",
         "where a time is unknown, no event says what the agent did",
     ];
     assert_eq!(texts(&digest), expected);

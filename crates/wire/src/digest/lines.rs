@@ -85,7 +85,7 @@ impl Digest {
         if self.missing > 0 {
             let events = count(self.missing, "event");
             notes.push(format!(
-                "{events} of this time missing: the log has a limited size, or is damaged"
+                "up to {events} of this time missing: the log has a limited size, or is damaged"
             ));
         }
         if self.lost > 0 {
@@ -260,7 +260,7 @@ mod tests {
             "Agents",
             "tests (p3): 1 turn; working 1 min, unknown 1 s; 2 messages: 1 delivered, 1 stalled; sent 2; 1 commit with 3 files",
             "blocked: Allow git push? (12 min)",
-            "1 event of this time missing: the log has a limited size, or is damaged",
+            "up to 1 event of this time missing: the log has a limited size, or is damaged",
             "where a time is unknown, no event says what the agent did",
             "2 entries had no room; `patterm events` has all events",
         ];
