@@ -202,11 +202,12 @@ impl EventLog {
         Ok(digester.finish(&told, kept, size))
     }
 
-    /// The time that a digest would end at now, and the number of the event that it would end before.
+    /// The number of the event that a digest would end before now, and the time at which it would end.
     #[must_use]
     pub fn now(&self) -> (u64, u64) {
-        let now = self.0.as_ref().map(|inner| inner.now());
-        now.map_or((1, 0), |(_, last, until_ms)| (last + 1, until_ms))
+        let Some(inner) = &self.0 else { return (1, 0) };
+        let store = lock(&inner.store);
+        (store.written + 1, store.now_ms())
     }
 
     /// The number of the first event at or after a time, by halving.

@@ -12,6 +12,8 @@ pub(crate) enum Absence {
     Requested,
     /// It is shown as soon as the user does not type. `waits` says that the pause after the last key is not over yet.
     Ready { digest: Box<Digest>, waits: bool },
+    /// The digest could not be requested. It will be, once there is a server again.
+    Wanted,
     /// The server is too old for digests.
     Unknown,
 }

@@ -301,7 +301,8 @@ impl ProcessTrack {
 
     /// Whether it is an agent that ran, or to which something happened.
     pub(super) fn is_in_digest(&self) -> bool {
-        self.is_agent && (self.touched || self.times.total_ms() > 0)
+        let is_told = self.touched || !self.entries.is_empty() || self.times.total_ms() > 0;
+        self.is_agent && is_told
     }
 
     pub(super) fn into_digest(

@@ -27,10 +27,14 @@ const PAGE: isize = 10;
 
 const MINUTE_MS: u64 = 60_000;
 
-/// The user has connected to a project.
-pub(super) fn attached(model: &mut Model, effects: &mut Vec<Effect>) {
-    model.away.here_at = Some(model.now);
-    returned(model, effects);
+/// The TUI is connected to a server, for the first time or again.
+pub(super) fn connected(model: &mut Model, is_first: bool, effects: &mut Vec<Effect>) {
+    if is_first {
+        model.away.here_at = Some(model.now);
+    }
+    if is_first || model.away.absence == Absence::Wanted {
+        returned(model, effects);
+    }
 }
 
 /// The user is back: what happened since the last look?
@@ -64,7 +68,7 @@ pub(super) fn note_input(model: &mut Model, token: &InputEvent, effects: &mut Ve
     let limit = u64::from(model.settings.digest_minutes) * MINUTE_MS;
     match &mut model.away.absence {
         Absence::Ready { waits, .. } => *waits = true,
-        Absence::Requested | Absence::Unknown => {}
+        Absence::Requested | Absence::Wanted | Absence::Unknown => {}
         Absence::Over if matches!(model.mode, Mode::Digest(_)) => {}
         Absence::Over => {
             let was_away = before.is_some_and(|before| model.now.saturating_sub(before) >= limit);
@@ -118,7 +122,7 @@ pub(super) fn answered(model: &mut Model, by_user: bool, digest: Digest) {
 
 /// There is no digest.
 pub(super) fn failed(model: &mut Model, is_unknown: bool) {
-    model.away.absence = if is_unknown { Absence::Unknown } else { Absence::Over };
+    model.away.absence = if is_unknown { Absence::Unknown } else { Absence::Wanted };
 }
 
 /// The pause after the last key is over.

@@ -136,8 +136,23 @@ fn a_short_absence_a_quiet_one_and_an_older_server_show_nothing() {
     let unknown = patterm_wire::ErrorObject::method_not_found("patterm/digest");
     sample.handle(Event::Answer(CallPurpose::Digest { by_user: false }, Err(unknown)));
     assert_eq!(sample.model.notice, None);
+    assert_eq!(sample.model.away.absence, Absence::Unknown);
     sample.model.now += HOUR;
     assert_eq!(sample.type_in("\x1b[I"), []);
+}
+
+#[test]
+fn a_digest_that_a_dying_server_did_not_send_is_requested_again() {
+    let mut sample = Sample::new(80, 24);
+    let lost = super::local_error("the server ended before it answered");
+    sample.handle(Event::Answer(CallPurpose::Digest { by_user: false }, Err(lost)));
+    assert_eq!(calls::<NoteLooked>(sample.type_in("x")), 0, "nothing was seen");
+    sample.handle(Event::Lost);
+    let effects = sample.handle(Event::Snapshot(crate::sample::project())).to_vec();
+    assert_eq!(calls::<ReadDigest>(&effects), 1);
+    sample.handle(Event::Lost);
+    let effects = sample.handle(Event::Snapshot(crate::sample::project())).to_vec();
+    assert_eq!(calls::<ReadDigest>(&effects), 0, "once");
 }
 
 #[test]

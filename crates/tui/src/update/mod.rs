@@ -211,12 +211,13 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         }
         Event::Snapshot(snapshot) => {
             let before = model.has_snapshot.then(|| model.snapshot.project_file.clone());
+            let was_connected = model.connected;
             let notifications = notices::new_notifications(model, &snapshot);
             panes::apply_snapshot(model, snapshot, &mut effects);
             notices::notify(model, notifications, &mut effects);
             trust::apply_snapshot(model, before.as_ref(), &mut effects);
-            if before.is_none() {
-                digest::attached(model, &mut effects);
+            if !was_connected {
+                digest::connected(model, before.is_none(), &mut effects);
             }
             logs::reopen(model, &mut effects);
             answering::refresh(model);
