@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use crate::support::Place;
+use crate::support::tool_client::until;
 
 /// The verbs that print JSON, as they are documented, in an order in which they work.
 const EXAMPLES: &[&[&str]] = &[
@@ -28,6 +29,7 @@ const EXAMPLES: &[&[&str]] = &[
     &["agents", "--json"],
     &["shell", "--json"],
     &["events", "--type", "pad.created", "--json"],
+    &["digest", "--json"],
     &["timers", "--json"],
     &["pads", "--json"],
     &["pad", "plan", "--json"],
@@ -58,6 +60,13 @@ fn prepared() -> Place {
     place.run(&["token", "new", "ci", "--servers", "patterm", "--expires-days", "30"]);
     place.run(&["run", "--name", "ended", "--", "cat"]);
     place.run(&["stop", "ended"]);
+    // Something that needs the person.
+    place.run(&["run", "--name", "failed", "--", "false"]);
+    until("it has failed", || {
+        let status: Value =
+            serde_json::from_str(&place.run(&["status", "failed", "--json"])).ok()?;
+        (status["status"] == "exited").then_some(())
+    });
     let id = place.run(&["agent", "parrot", "--name", "timed"]);
     let timer = json!({"seconds": 3600, "body": "look", "owner_process_id": id.trim()});
     place.run(&["call", "timer_set", &timer.to_string()]);
