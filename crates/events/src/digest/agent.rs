@@ -6,7 +6,7 @@ use patterm_wire::digest::{AgentDigest, DigestEntry, StateTimes};
 use patterm_wire::events::{EventRecord, Fact};
 
 use super::message::MessagesTo;
-use super::text::{commit, ending, entry, question, short, short_name};
+use super::text::{commit, ending, entry, file_count, question, short, short_name};
 use crate::told::{ToldProcess, ToldStatus};
 
 /// Entries of one process that are kept while events are read: the newest are shown.
@@ -59,6 +59,8 @@ pub(super) struct ProcessTrack {
     sent: u64,
     commits: u64,
     files: BTreeSet<String>,
+    /// The files of the largest of them, which may name only some.
+    most_files: u64,
     entries: VecDeque<DigestEntry>,
 }
 
@@ -149,7 +151,8 @@ impl ProcessTrack {
                 self.commits += 1;
                 let room = COUNTED_FILES.saturating_sub(self.files.len());
                 self.files.extend(files.iter().take(room).map(|file| short(file)));
-                let text = commit(hash, subject.as_deref(), branch.as_deref(), files.len());
+                self.most_files = self.most_files.max(file_count(step.event));
+                let text = commit(step.event, hash, subject.as_deref(), branch.as_deref());
                 self.note(step, text);
             }
             Fact::GitBranch { branch, .. } => {
@@ -322,7 +325,7 @@ impl ProcessTrack {
             messages: messages.map(|of| of.counts).unwrap_or_default(),
             sent: self.sent,
             commits: self.commits,
-            files_changed: self.files.len() as u64,
+            files_changed: self.most_files.max(self.files.len() as u64),
             files: self.files.into_iter().take(NAMED_FILES).collect(),
             entries,
         }

@@ -65,9 +65,12 @@ impl Tallies {
             // Agents have a section of their own.
             Fact::GitCommit { .. } if is_agent => return,
             _ => {
-                let of_process =
-                    if process.is_empty() || is_agent { None } else { process_text(fact, by) };
-                match (of_process, project_text(fact, by)) {
+                let of_process = if process.is_empty() || is_agent {
+                    None
+                } else {
+                    process_text(event, fact, by)
+                };
+                match (of_process, project_text(event, fact, by)) {
                     (Some(what), _) => (Section::Processes, id, process.to_owned(), what),
                     (None, Some((key, name, what))) => (Section::Project, key, name, what),
                     (None, None) => return,
@@ -145,7 +148,7 @@ fn shared(name: &str, what: String) -> (Section, String, String, String) {
 }
 
 /// What happened to a process that is no agent.
-fn process_text(fact: &Fact, by: &str) -> Option<String> {
+fn process_text(event: &EventRecord, fact: &Fact, by: &str) -> Option<String> {
     Some(match fact {
         Fact::ProcessCreated { .. } => format!("created by {by}"),
         Fact::ProcessRestarted { .. } => "restarted".to_owned(),
@@ -153,23 +156,23 @@ fn process_text(fact: &Fact, by: &str) -> Option<String> {
         Fact::ProcessStopped { .. } => format!("stopped by {by}"),
         Fact::ProcessLost {} => "lost, with its end unknown".to_owned(),
         Fact::ProcessClosed {} => format!("closed by {by}"),
-        Fact::GitCommit { commit: hash, subject, branch, files, .. } => {
-            commit(hash, subject.as_deref(), branch.as_deref(), files.len())
+        Fact::GitCommit { commit: hash, subject, branch, .. } => {
+            commit(event, hash, subject.as_deref(), branch.as_deref())
         }
         _ => return None,
     })
 }
 
 /// What happened to the project: the thing, its name, and what.
-fn project_text(fact: &Fact, by: &str) -> Option<(String, String, String)> {
+fn project_text(event: &EventRecord, fact: &Fact, by: &str) -> Option<(String, String, String)> {
     let (name, what) = match fact {
         Fact::ProjectFileChanged { .. } => ("patterm.toml".to_owned(), "changed".to_owned()),
         Fact::ProjectFileTrusted { .. } => ("patterm.toml".to_owned(), format!("trusted by {by}")),
         Fact::WorktreeCreated { path, .. } => (short(path), format!("worktree created by {by}")),
         Fact::WorktreeMerged { path, .. } => (short(path), "worktree merged".to_owned()),
         Fact::WorktreeRemoved { path } => (short(path), "worktree removed".to_owned()),
-        Fact::GitCommit { commit: hash, subject, branch, files, .. } => {
-            let text = commit(hash, subject.as_deref(), branch.as_deref(), files.len());
+        Fact::GitCommit { commit: hash, subject, branch, .. } => {
+            let text = commit(event, hash, subject.as_deref(), branch.as_deref());
             return Some((hash.clone(), String::new(), text));
         }
         Fact::SystemUpgraded { version, .. } => {

@@ -3,7 +3,7 @@
 use arbtest::arbitrary::{self, Unstructured};
 use patterm_wire::digest::{AgentDigest, Digest, StateTimes};
 use patterm_wire::events::{Actor, EventRecord, Fact, format_time};
-use serde_json::{Map, Value, to_value};
+use serde_json::{Map, Value, json, to_value};
 
 use super::{DigestSize, Window, digest_of};
 use crate::new_event::About;
@@ -107,6 +107,11 @@ fn blocked(question: &str) -> Fact {
     Fact::AgentBlocked { reason: reason(), question: Some(question.into()), options }
 }
 
+/// By its data, which grew since the type was named.
+fn git_commit(data: Value) -> Fact {
+    serde_json::from_value(json!({"type": "git.commit", "data": data})).unwrap()
+}
+
 fn accepted(message_id: u64) -> Fact {
     Fact::MessageAccepted { message_id, kind: "message".into(), length: 1, text: None }
 }
@@ -139,13 +144,12 @@ fn morning() -> Log {
     log.by(Actor::System).about("p2", working()).minutes(2);
     log.about(
         "p2",
-        Fact::GitCommit {
-            commit: "0123456789abcdef".into(),
-            subject: Some("fix the lexer".into()),
-            branch: Some("main".into()),
-            files: vec!["a.rs".into(), "b.rs".into()],
-            by_process_tree: true,
-        },
+        git_commit(json!({
+            "commit": "0123456789abcdef",
+            "subject": "fix the lexer",
+            "branch": "main",
+            "files": ["a.rs", "b.rs"],
+        })),
     );
     log.about("p2", Fact::AgentTurnEnded { ms: 600_000, tokens: None }).about("p2", idle());
     log.by(Actor::agent("p1")).about("p2", accepted(2)).by(Actor::System);
@@ -373,12 +377,7 @@ fn generated(u: &mut Unstructured<'_>) -> arbitrary::Result<Log> {
                 let message_id = u.int_in_range(1..=message)?;
                 log.about(id, Fact::MessageDelivered { message_id, evidence: String::new() })
             }
-            11 => {
-                let files = vec![format!("{id}.rs")];
-                let (commit, subject, branch) = ("c".to_owned(), None, None);
-                let by_process_tree = true;
-                log.about(id, Fact::GitCommit { commit, subject, branch, files, by_process_tree })
-            }
+            11 => log.about(id, git_commit(json!({"commit": "c", "files": [format!("{id}.rs")]}))),
             _ => {
                 let before = format_time(log.now);
                 let ms = u.int_in_range(-1_000_000_i64..=1_000_000)?;

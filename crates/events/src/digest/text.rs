@@ -2,6 +2,7 @@
 
 use patterm_wire::digest::DigestEntry;
 use patterm_wire::events::{Actor, EventRecord};
+use serde_json::Value;
 
 /// Characters of a text that comes from elsewhere: a line on a wide terminal.
 const TEXT_CHARS: usize = 160;
@@ -81,21 +82,31 @@ pub(super) fn ending(code: Option<i32>, signal: Option<i32>, error: Option<&str>
     }
 }
 
+/// How many files a commit changes: its event may name only the first.
+pub(super) fn file_count(event: &EventRecord) -> u64 {
+    let named = event.data.get("files").and_then(Value::as_array).map_or(0, |files| files.len());
+    let counted = event.data.get("file_count").and_then(Value::as_u64);
+    counted.unwrap_or(0).max(named as u64)
+}
+
 /// A commit.
 pub(super) fn commit(
+    event: &EventRecord,
     hash: &str,
     subject: Option<&str>,
     branch: Option<&str>,
-    files: usize,
 ) -> String {
     let hash: String = hash.chars().take(HASH_CHARS).collect();
     let subject = subject.map(|subject| format!(" {}", short(subject))).unwrap_or_default();
     let branch = branch.map(|branch| format!(" on {}", short_name(branch))).unwrap_or_default();
-    let files = match files {
-        1 => "1 file".to_owned(),
-        files => format!("{files} files"),
+    let files = match file_count(event) {
+        0 => String::new(),
+        1 => ", 1 file".to_owned(),
+        files => format!(", {files} files"),
     };
-    format!("commit {hash}{subject}{branch}, {files}")
+    let is_by_time = event.data.get("evidence").is_some_and(|evidence| evidence == "time");
+    let doubt = if is_by_time { " (known by its time only)" } else { "" };
+    format!("commit {hash}{subject}{branch}{files}{doubt}")
 }
 
 /// How often something happened, if more than once.
@@ -105,6 +116,8 @@ pub(super) fn times(count: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -116,7 +129,19 @@ mod tests {
         assert_eq!(question("why", Some(" "), &options), "why [1 / 2 / 3 / 4 / …]");
         assert_eq!(question("why", Some("Go?"), &[]), "Go?");
         assert_eq!(ending(None, Some(9), None), "was ended by signal 9");
-        let text = commit("0123456789abcdef", Some("fix it"), Some("main"), 1);
-        assert_eq!(text, "commit 0123456789 fix it on main, 1 file");
+    }
+
+    #[test]
+    fn a_commit_says_what_its_event_says() {
+        let of = |data: Value| {
+            let data = data.as_object().cloned().unwrap_or_default();
+            let event = EventRecord { data, ..EventRecord::default() };
+            commit(&event, "0123456789abcdef", Some("fix it"), Some("main"))
+        };
+        let text = "commit 0123456789 fix it on main";
+        assert_eq!(of(json!({})), text);
+        assert_eq!(of(json!({"files": ["a"]})), format!("{text}, 1 file"));
+        let many = json!({"files": ["a", "b"], "file_count": 200, "evidence": "time"});
+        assert_eq!(of(many), format!("{text}, 200 files (known by its time only)"));
     }
 }

@@ -103,7 +103,7 @@ pub struct AgentDigest {
     pub sent: u64,
     /// Commits.
     pub commits: u64,
-    /// The number of files that these changed.
+    /// The number of files that these changed, at least: an event may name only some of many.
     pub files_changed: u64,
     /// The first of these files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
