@@ -82,5 +82,5 @@ fn draw_line(model: &Model, row: Rect, line: &DigestLine, canvas: &mut Canvas) {
         let time = clock(model, at);
         x = canvas.put(x, row.y, row.right(), &format!("{time}  "), &theme.dim);
     }
-    canvas.put_cut(x, row.y, row.right() - 1, &one_line(&line.text), text_style);
+    canvas.put_cut(x, row.y, row.right().saturating_sub(1), &one_line(&line.text), text_style);
 }

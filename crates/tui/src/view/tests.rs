@@ -302,7 +302,6 @@ fn what_happened_while_the_user_was_away() {
     check("digest", |sample| {
         let digest = serde_json::to_value(crate::sample::digest(sample.model.now)).unwrap();
         sample.handle(Event::Answer(CallPurpose::Digest { by_user: false }, Ok(digest)));
-        sample.type_in("\x1b[I");
     });
 }
 
