@@ -5,9 +5,12 @@
 mod acting;
 mod checkpoint;
 mod class_log;
+mod digest;
 mod error;
 mod line;
 mod log;
+#[cfg(test)]
+mod log_tests;
 mod merge;
 mod new_event;
 mod reading;
@@ -22,8 +25,9 @@ mod told;
 mod verify;
 
 pub use acting::{acting, current_actor, in_scope};
+pub use digest::DigestSize;
 pub use error::EventError;
-pub use log::EventLog;
+pub use log::{DigestStart, EventLog};
 pub use new_event::{About, NewEvent};
 pub use reading::MOST_EVENTS;
 pub use store::DEFAULT_BYTES;

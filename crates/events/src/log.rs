@@ -5,10 +5,14 @@ use std::sync::{Arc, Mutex, Weak};
 
 use patterm_store::clock::Clock;
 use patterm_store::sync::lock;
-use patterm_wire::events::{Actor, EventPage, EventQuery, EventRecord, Fact, LogVerdict};
+use patterm_wire::digest::Digest;
+use patterm_wire::events::{
+    Actor, EventClass, EventPage, EventQuery, EventRecord, Fact, LogVerdict, parse_time,
+};
 use tokio::sync::watch;
 
 use crate::acting::current_actor;
+use crate::digest::{DigestSize, Digester, Window};
 use crate::error::EventError;
 use crate::new_event::{About, NewEvent};
 use crate::reading::{self, EventSource, Texts};
@@ -16,6 +20,9 @@ use crate::store::Store;
 use crate::syncing::SyncSignal;
 use crate::told::Told;
 use crate::verify::{self, Snapshot};
+
+/// Events before a digest that are read to know how things were at its beginning: days of a busy project.
+const BACK_EVENTS: u64 = 20_000;
 
 /// How often a check is repeated because events were dropped under it.
 const CHECKS: usize = 3;
@@ -31,6 +38,19 @@ struct Inner {
     /// The number of the last event that can be read.
     last: watch::Sender<u64>,
     can_write: bool,
+}
+
+/// Where a digest begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DigestStart {
+    /// With the first event.
+    Beginning,
+    /// With the event of this number.
+    Seq(u64),
+    /// At this time, in milliseconds since 1970.
+    Time(u64),
+    /// Where an earlier digest ended: at this event and time.
+    Continued(u64, u64),
 }
 
 impl EventLog {
@@ -153,6 +173,60 @@ impl EventLog {
         reading::read(source, query, since, last)
     }
 
+    /// What happened since a moment. It may read many files, so it needs a thread that may block.
+    pub fn digest(&self, start: DigestStart, size: DigestSize) -> Result<Digest, EventError> {
+        let Some(inner) = &self.0 else { return Ok(Digest { next: 1, ..Digest::default() }) };
+        let (told, last, until_ms) = inner.now();
+        let (since, from_ms) = match start {
+            DigestStart::Beginning => (1, None),
+            DigestStart::Seq(since) => (since, None),
+            DigestStart::Continued(next, at) if next <= last + 1 => (next, Some(at)),
+            // The numbers of a log that was removed say nothing about this one.
+            DigestStart::Time(at) | DigestStart::Continued(_, at) => {
+                (self.first_since(at)?, Some(at))
+            }
+        };
+        let since = since.clamp(1, last + 1);
+        let from_ms = from_ms.map(|from| from.min(until_ms));
+        let mut digester = Digester::new(Window { since, from_ms, last, until_ms }, &told);
+        let back = since.saturating_sub(BACK_EVENTS).max(1);
+        let (source, _) = inner.source(back);
+        reading::visit(source, back, last, |event, class| {
+            // Calls are the most frequent, and no digest tells of them.
+            match serde_json::from_str::<EventRecord>(&event.json) {
+                Ok(record) if class != Some(EventClass::Calls) => digester.feed(&record),
+                _ => digester.skip(event.seq),
+            }
+        })?;
+        let kept = lock(&inner.store).kept();
+        Ok(digester.finish(&told, kept, size))
+    }
+
+    /// The number of the event that a digest would end before now, and the time at which it would end.
+    #[must_use]
+    pub fn now(&self) -> (u64, u64) {
+        let Some(inner) = &self.0 else { return (1, 0) };
+        let store = lock(&inner.store);
+        (store.written + 1, store.now_ms())
+    }
+
+    /// The number of the first event at or after a time, by halving.
+    fn first_since(&self, wall_ms: u64) -> Result<u64, EventError> {
+        let (mut low, mut high) = (1, *self.last().borrow() + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let query = EventQuery { since: Some(middle), limit: Some(1), ..EventQuery::default() };
+            let event = self.read(&query)?.events.pop();
+            match event {
+                Some(event) if parse_time(&event.time).is_some_and(|at| at < wall_ms) => {
+                    low = event.seq + 1;
+                }
+                _ => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
     /// Checks the whole log.
     pub fn verify(&self) -> Result<LogVerdict, EventError> {
         let Some(inner) = &self.0 else { return Ok(LogVerdict::default()) };
@@ -190,6 +264,12 @@ impl Inner {
             }
         }
         Ok(page)
+    }
+
+    /// What the events told, the number of the last one, and the time that continues theirs.
+    fn now(&self) -> (Told, u64, u64) {
+        let store = lock(&self.store);
+        (store.told.clone(), store.written, store.now_ms())
     }
 
     /// Where to read events from this number on, and the number of the last one.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use patterm_wire::events::{EventPage, EventQuery};
+use patterm_wire::events::{EventClass, EventPage, EventQuery, Fact};
 use serde::Deserialize;
 
 use crate::error::EventError;
@@ -119,6 +119,36 @@ pub(crate) fn read(
     let dropped =
         if newest { 0 } else { next.saturating_sub(first.max(1)).saturating_sub(page.seen) };
     Ok(Texts { events: page.events.into_iter().map(|(_, json)| json).collect(), next, dropped })
+}
+
+/// Passes all events from `since` to `last`, each with its class if that is known.
+pub(crate) fn visit(
+    source: EventSource,
+    since: u64,
+    last: u64,
+    mut take: impl FnMut(&StoredEvent, Option<EventClass>),
+) -> Result<(), EventError> {
+    let mut pass = |event: &StoredEvent| {
+        let head = serde_json::from_str::<Head<'_>>(&event.json).ok();
+        take(event, head.and_then(|head| Fact::class_of(&head.kind)));
+    };
+    match source {
+        EventSource::Memory(events) => {
+            events.iter().take_while(|event| event.seq <= last).for_each(pass);
+        }
+        EventSource::Files(files) => {
+            let mut events = Merged::new(files, since)?;
+            while let Some((_, piece)) = events.next()? {
+                match piece {
+                    Piece::Event(event) if event.seq > last => break,
+                    Piece::Event(event) => pass(&event),
+                    // What is damaged was reported when it was found, and counts as dropped.
+                    Piece::Damaged(..) => {}
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Where to begin to search for the newest events, further and further back.

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::checkpoint::Checkpoint;
 use crate::class_log::{ClassLog, FoundEnd};
+use crate::digest::Kept;
 use crate::error::EventError;
 use crate::line::{NO_HASH, StoredEvent, hash_of};
 use crate::merge::{Merged, Piece};
@@ -77,6 +78,7 @@ impl Store {
     pub(crate) fn open_to_read(folder: &Path, clock: Clock) -> Result<Self, EventError> {
         let (mut store, ends, _) = Self::read(folder, DEFAULT_BYTES, clock, false)?;
         store.written = newest(&ends).map_or(0, |event| event.seq);
+        let _ = store.retell()?;
         Ok(store)
     }
 
@@ -274,6 +276,11 @@ impl Store {
         Ok(())
     }
 
+    /// The time that continues those of the events.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.timeline.expected(&self.clock.now())
+    }
+
     /// Whether so much is not synced that it must be now.
     pub(crate) fn must_sync(&self) -> bool {
         self.unsynced >= MOST_UNSYNCED
@@ -332,6 +339,14 @@ impl Store {
     /// The files of each class.
     pub(crate) fn files(&self) -> Vec<Vec<Segment>> {
         self.classes.iter().map(ClassLog::segments).collect()
+    }
+
+    /// From where on nothing was dropped.
+    pub(crate) fn kept(&self) -> Kept {
+        let told = self.classes.iter().filter(|class| class.class() != EventClass::Calls);
+        let told_from = told.map(|class| class.dropped_through + 1).max().unwrap_or(1);
+        let all_from = self.classes.iter().map(|class| class.dropped_through + 1).max();
+        Kept { told_from, all_from: all_from.unwrap_or(1) }
     }
 
     /// By class: the last event that was dropped.

@@ -35,7 +35,7 @@ impl Timeline {
     }
 
     /// What the wall clock should show.
-    fn expected(&self, now: &Moment) -> u64 {
+    pub(crate) fn expected(&self, now: &Moment) -> u64 {
         match &self.last {
             Some(last) if last.boot == now.boot => {
                 last.wall_ms.saturating_add(now.up_ms.saturating_sub(last.up_ms))

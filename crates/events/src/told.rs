@@ -43,6 +43,12 @@ pub struct Told {
 /// What the events have told about a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldProcess {
+    /// Its label.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// `agent`, `command` or `terminal`.
+    #[serde(default)]
+    pub kind: Option<String>,
     /// The number of its last run.
     pub run: u64,
     /// The state of that run.
@@ -138,8 +144,10 @@ impl Told {
     fn note_process(&mut self, about: &About, fact: &Fact) {
         let Some(id) = &about.process_id else { return };
         match fact {
-            Fact::ProcessCreated { .. } => {
-                drop(self.processes.insert(id.clone(), ToldProcess::default()))
+            Fact::ProcessCreated { name, kind, .. } => {
+                let (name, kind) = (Some(name.clone()), Some(kind.clone()));
+                let process = ToldProcess { name, kind, ..ToldProcess::default() };
+                self.processes.insert(id.clone(), process);
             }
             Fact::ProcessClosed {} => drop(self.processes.remove(id)),
             _ => {
@@ -162,6 +170,7 @@ impl ToldProcess {
             | Fact::AgentBlocked { .. }
             | Fact::AgentFailed { .. }
             | Fact::AgentLimited { .. } => self.agent = Some(fact.name().to_owned()),
+            Fact::ProcessRenamed { name, .. } => return self.name = Some(name.clone()),
             Fact::AttentionRaised { .. } => return self.attention = true,
             Fact::AttentionCleared {} => return self.attention = false,
             _ => return,
@@ -189,8 +198,14 @@ mod tests {
         told.note(&p1, &created);
         told.note(&p1.clone().run(3), &Fact::ProcessStarted {});
         told.note(&p1.clone().run(3), &Fact::AttentionRaised { reason: "?".into() });
-        let process =
-            ToldProcess { run: 3, status: ToldStatus::Started, attention: true, agent: None };
+        let process = ToldProcess {
+            name: Some("a".into()),
+            kind: Some("agent".into()),
+            run: 3,
+            status: ToldStatus::Started,
+            attention: true,
+            agent: None,
+        };
         assert_eq!(told.processes["p1"], process);
         let accepted =
             Fact::MessageAccepted { message_id: 4, kind: "message".into(), length: 1, text: None };

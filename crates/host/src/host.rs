@@ -28,6 +28,7 @@ use crate::selections::Selections;
 use crate::shared::{Shared, SharedParts};
 use crate::shutdown::Shutdown;
 use crate::timer_texts::TimerTexts;
+use crate::viewers::Viewers;
 use crate::web::Web;
 
 /// The parts of a project's server.
@@ -75,6 +76,8 @@ pub struct Host {
     pub(crate) shared: Arc<Shared>,
     /// Requests to views to show a process.
     pub(crate) selections: Selections,
+    /// How far people have looked.
+    pub(crate) viewers: Viewers,
     /// The number of its clients.
     pub(crate) clients: watch::Sender<usize>,
     /// The process that a view last began to show; also changes when a view ends.
@@ -187,6 +190,7 @@ impl Host {
             shutdown: CancellationToken::new(),
             handover: AtomicBool::new(false),
             selections: Selections::default(),
+            viewers: Viewers::load(&state)?,
             clients: watch::Sender::new(0),
             last_viewed: watch::Sender::new(None),
             project,

@@ -3,6 +3,7 @@
 
 pub mod caller;
 mod caller_origin;
+mod digest;
 pub mod enclosing_keeper;
 mod git_recorder;
 mod greeting;
@@ -35,6 +36,7 @@ mod typing;
 mod unused;
 mod up;
 mod usage;
+mod viewers;
 pub mod web;
 
 pub use greeting::{GREETING_REFUSED, Greeting, PERSON};

@@ -53,6 +53,7 @@ pub(crate) enum Action {
     Attention,
     Dismiss,
     Overview,
+    Digest,
     Marked,
     Messages,
     Timers,
@@ -136,7 +137,7 @@ const fn info(
 /// All actions, in the order in which they are shown. Where tmux has a default key for something, it is the same
 /// here.
 #[rustfmt::skip]
-pub(crate) const ACTIONS: [ActionInfo; 58] = [
+pub(crate) const ACTIONS: [ActionInfo; 59] = [
     info(Action::NewPage, "new-page", &["c"], "new page", "start a shell on a new page"),
     info(Action::Agent, "new-agent", &["a"], "new agent", "start an agent in this pane"),
     info(Action::AgentBeside, "new-agent-beside", &["A"], "agent beside", "start an agent beside this pane, in its folder"),
@@ -178,6 +179,7 @@ pub(crate) const ACTIONS: [ActionInfo; 58] = [
     info(Action::Paste, "paste", &["]"], "paste", "type what was copied last"),
     info(Action::Attention, "attention", &["u"], "attention", "jump to an agent that needs you"),
     info(Action::Overview, "overview", &["L"], "projects", "all projects: jump to one, or answer a question there"),
+    info(Action::Digest, "while-away", &["W"], "while away", "what happened while you were away"),
     info(Action::Dismiss, "dismiss", &["i"], "dismiss", "dismiss this process's request for attention"),
     info(Action::Marked, "marked", &["g", "end"], "marked", "go to the process that an agent marked for you"),
     info(Action::Messages, "messages", &["m"], "messages", "messages between agents"),

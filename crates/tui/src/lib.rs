@@ -4,6 +4,7 @@
 
 mod action;
 mod arrange;
+mod away;
 mod canvas;
 mod connection;
 mod dashboard;

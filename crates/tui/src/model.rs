@@ -8,6 +8,7 @@ use patterm_wire::restore::RestoreOffer;
 use patterm_wire::servers::ServerInfo;
 use patterm_wire::tools::{AgentInfo, PadInfo, PortInfo};
 
+use crate::away::{Away, DigestPanel};
 use crate::canvas::Rect;
 use crate::dashboard::Dashboard;
 use crate::layout::{Direction, Divider, Layout, PaneId};
@@ -107,6 +108,8 @@ pub(crate) enum Mode {
     Restore { chosen: usize, left_out: BTreeSet<String> },
     /// All processes in a table; the user may be asked to confirm something, or have typed the leader.
     Dashboard { confirmation: Option<Confirmation>, leader: bool },
+    /// What happened while the user was away.
+    Digest(DigestPanel),
     /// What the project file would run, for the user to trust it.
     Trust(TrustPanel),
     /// All projects; this place is chosen.
@@ -200,6 +203,7 @@ pub(crate) struct Model {
     /// The shared MCP servers, once they were requested.
     pub(crate) servers: Vec<ServerInfo>,
     pub(crate) dashboard: Dashboard,
+    pub(crate) away: Away,
     pub(crate) grab: Option<MouseGrab>,
     /// The last click, to tell double and triple clicks.
     pub(crate) click: Option<Click>,
@@ -283,6 +287,7 @@ impl Model {
             ports: Vec::new(),
             servers: Vec::new(),
             dashboard: Dashboard::default(),
+            away: Away::default(),
             grab: None,
             click: None,
             buffer: None,

@@ -1,6 +1,8 @@
 //! A project for tests, and a TUI without a terminal.
 
 use patterm_screen::Size;
+use patterm_wire::digest::{AgentDigest, Digest, DigestEntry, MessageCounts, StateTimes};
+use patterm_wire::events::format_time;
 use patterm_wire::follow::{
     ActivityState, DialogInfo, DialogOption, MessageInfo, ProcessInfo, ProcessKind, ProcessStatus,
     ProjectSnapshot, TimerInfo,
@@ -124,6 +126,43 @@ pub(crate) fn agents() -> Vec<AgentInfo> {
         agent("claude", "Claude Code", None),
         agent("codex", "Codex", Some("`codex` is not in PATH")),
     ]
+}
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// What happened in an hour: one agent asks something.
+pub(crate) fn digest(now: u64) -> Digest {
+    let entry = |seq, process: &str, text: &str| DigestEntry {
+        seq,
+        time: format_time(now - HOUR_MS_MS / 2),
+        kind: "agent.blocked".into(),
+        process_id: Some(process.into()),
+        run: Some(1),
+        offset: Some(2_000),
+        text: text.into(),
+        ms: None,
+    };
+    let agent = AgentDigest {
+        process_id: "p1".into(),
+        name: "lead".into(),
+        turns: 2,
+        time: StateTimes { working_ms: 2_400_000, idle_ms: 1_200_000, ..StateTimes::default() },
+        messages: MessageCounts { delivered: 3, ..MessageCounts::default() },
+        commits: 1,
+        files_changed: 4,
+        entries: vec![entry(8, "p1", "person answered “Go on?”: Yes")],
+        ..AgentDigest::default()
+    };
+    Digest {
+        since: 5,
+        next: 99,
+        from: Some(format_time(now - HOUR_MS)),
+        until: format_time(now),
+        needs_you: vec![entry(9, "p3", "tests is blocked: may I push? [Yes / No]")],
+        agents: vec![agent],
+        processes: vec![entry(10, "p4", "dev: exited with code 1")],
+        ..Digest::default()
+    }
 }
 
 /// A TUI without a terminal.

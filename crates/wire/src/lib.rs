@@ -4,6 +4,7 @@
 
 pub mod base64;
 pub mod declared;
+pub mod digest;
 pub mod environment;
 pub mod error;
 pub mod events;

@@ -5,6 +5,7 @@ mod commits;
 mod damage;
 mod death;
 mod hostile_git;
+mod digest;
 mod reading;
 
 use std::path::Path;

@@ -76,6 +76,8 @@ const CASES: &[(&str, Case)] = &[
     ("patterm blame HEAD", Elsewhere("events::blame")),
     ("patterm hooks", Does("no hooks")),
     ("patterm hooks test phone", Elsewhere("hooks::rights")),
+    ("patterm digest", Does("Since ")),
+    ("patterm digest --since 2h", Does("Since ")),
     ("patterm status", Elsewhere("processes::declared")),
     ("patterm stop", Elsewhere("processes::declared")),
     ("patterm stop --signal", Elsewhere("processes::declared")),

@@ -147,6 +147,7 @@ fn cases(verb: &str) -> Option<(u8, &'static [&'static [&'static str]])> {
         }
         "blame" => (1, &[&["blame", "HEAD"], &["blame", "HEAD", "--json"], &["blame", HOSTILE]]),
         "hooks" => (1, &[&["hooks"], &["hooks", "--json"], &["hooks", "test", HOSTILE]]),
+        "digest" => (1, &[&["digest"], &["digest", "--json", "--since", "1"]]),
         "timers" => (1, &[&["timers"], &["timers", "--json"]]),
         "pads" => (1, &[&["pads"], &["pads", "--json"]]),
         "pad" => (1, &[&["pad", "plan"], &["pad", "plan", "--json"], &["pad", HOSTILE]]),

@@ -32,6 +32,7 @@ const EXAMPLES: &[&[&str]] = &[
     &["events", "--type", "pad.created", "--json"],
     &["blame", "HEAD", "--json"],
     &["hooks", "--json"],
+    &["digest", "--json"],
     &["timers", "--json"],
     &["pads", "--json"],
     &["pad", "plan", "--json"],
@@ -64,6 +65,13 @@ fn prepared() -> Place {
     place.run(&["run", "--name", "ended", "--", "cat"]);
     place.run(&["stop", "ended"]);
     commit_in_a_pane(&place);
+    // Something that needs the person.
+    place.run(&["run", "--name", "failed", "--", "false"]);
+    until("it has failed", || {
+        let status: Value =
+            serde_json::from_str(&place.run(&["status", "failed", "--json"])).ok()?;
+        (status["status"] == "exited").then_some(())
+    });
     let id = place.run(&["agent", "parrot", "--name", "timed"]);
     let timer = json!({"seconds": 3600, "body": "look", "owner_process_id": id.trim()});
     place.run(&["call", "timer_set", &timer.to_string()]);

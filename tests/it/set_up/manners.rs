@@ -78,6 +78,7 @@ fn verbs_that_only_read_start_no_server_and_answer_from_disk() {
         &["agents"],
         &["token", "ls"],
         &["doctor"],
+        &["digest"],
         &["call", "list_processes"],
     ];
     for arguments in others {

@@ -100,6 +100,7 @@ const VERBS: &[Verb] = &[
     verb("events", &[]).json(&[], Json::List).wrong(&["--since", "soon"]),
     verb("blame", &["HEAD"]).json(&["HEAD"], Json::Object).wrong(&[]),
     verb("hooks", &[]).json(&[], Json::List).wrong(&["test"]),
+    verb("digest", &[]).json(&[], Json::Object).wrong(&["--since", "soon"]),
     verb("timers", &[]).json(&[], Json::List),
     verb("pads", &[]).json(&[], Json::List),
     verb("pad", &["plan"]).json(&["plan"], Json::Object).wrong(&["plan", "--edit", "--append"]),

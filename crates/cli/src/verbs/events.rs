@@ -63,7 +63,7 @@ enum EventsAction {
 
 /// A time or the number of an event.
 #[derive(Debug, Clone, Copy)]
-enum EventsSince {
+pub(super) enum EventsSince {
     Seq(u64),
     Time(Since),
 }

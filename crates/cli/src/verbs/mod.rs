@@ -11,6 +11,7 @@ mod complete;
 #[cfg(test)]
 #[path = "../../../../docs/examples/count_timers.rs"]
 mod contributing_example;
+mod digest;
 mod doctor;
 mod environment;
 mod events;
@@ -66,7 +67,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Look",
         &[
             "overview", "ps", "status", "logs", "screen", "search", "wait", "agents", "messages",
-            "timers", "events", "hooks", "blame",
+            "timers", "events", "digest", "hooks", "blame",
         ],
     ),
     ("Act", &["send", "key", "message", "start", "stop", "restart", "close", "down", "restore"]),
@@ -86,6 +87,7 @@ pub(crate) enum Verb {
     Close(close::CloseVerb),
     Complete(complete::CompleteVerb),
     Completions(generate::CompletionsVerb),
+    Digest(digest::DigestVerb),
     Doctor(doctor::DoctorVerb),
     Down(up::DownVerb),
     Events(events::EventsVerb),
@@ -138,6 +140,7 @@ impl Verb {
             Self::Close(verb) => verb.run(),
             Self::Complete(verb) => verb.run(),
             Self::Completions(verb) => verb.run(),
+            Self::Digest(verb) => verb.run(),
             Self::Doctor(verb) => verb.run(),
             Self::Down(verb) => verb.run(),
             Self::Events(verb) => verb.run(),

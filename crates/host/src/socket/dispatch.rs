@@ -13,6 +13,7 @@ use patterm_wire::declared::{
     DeclaredNames, DeclaredOutcome, DeclaredResult, Down, Up, WaitUntilReady,
     WaitUntilReadyRequest, WaitUntilReadyResult,
 };
+use patterm_wire::digest::{Digest, DigestRequest, LookedRequest, NoteLooked, ReadDigest};
 use patterm_wire::environment::{CallerEnvironment, PassEnvironment};
 use patterm_wire::error::{INTERNAL_ERROR, INVALID_REQUEST};
 use patterm_wire::events::{EventLines, EventQuery, ExportEvents, Fact, LogVerdict, VerifyEvents};
@@ -43,6 +44,7 @@ use super::calls::{Calls, Work};
 use super::follow::message_info;
 use crate::caller::Caller;
 use crate::caller_origin::{CallerOrigin, LocateProcess, Origins, PlaceParams, PlaceResult};
+use crate::digest;
 use crate::greeting::GREETING_REFUSED;
 use crate::host::Host;
 use crate::mcp::{self, McpService, Notices, RequestParams};
@@ -413,6 +415,8 @@ impl Dispatch {
             Trust::NAME => self.serve::<Trust, _>(params, trust),
             Token::NAME => self.serve::<Token, _>(params, token),
             ExportEvents::NAME => self.serve::<ExportEvents, _>(params, export_events),
+            ReadDigest::NAME => self.serve::<ReadDigest, _>(params, read_digest),
+            NoteLooked::NAME => self.serve::<NoteLooked, _>(params, note_looked),
             VerifyEvents::NAME => self.serve::<VerifyEvents, _>(params, verify_events),
             ListHooks::NAME => self.serve::<ListHooks, _>(params, list_hooks),
             TestHook::NAME => self.serve::<TestHook, _>(params, test_hook),
@@ -580,6 +584,18 @@ async fn export_events(host: Arc<Host>, query: EventQuery) -> Result<EventLines,
 /// Checks the log of events.
 async fn verify_events(host: Arc<Host>, Empty {}: Empty) -> Result<LogVerdict, ErrorObject> {
     blocking(move || host.events.verify()).await?.map_err(unreadable)
+}
+
+/// Sums up what happened.
+async fn read_digest(host: Arc<Host>, request: DigestRequest) -> Result<Digest, ErrorObject> {
+    blocking(move || digest::for_person(&host, &request)).await?.map_err(unreadable)
+}
+
+/// A person has seen what happened.
+async fn note_looked(host: Arc<Host>, request: LookedRequest) -> Result<Empty, ErrorObject> {
+    let noted = blocking(move || digest::note_looked(&host, &request)).await?;
+    noted.map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())?;
+    Ok(Empty {})
 }
 
 fn unreadable(error: EventError) -> ErrorObject {

@@ -9,6 +9,7 @@ mod contributing_example;
 mod error;
 mod error_kinds;
 mod event_answer;
+mod get_digest;
 mod get_events;
 mod get_process_output;
 mod get_process_ports;
@@ -103,6 +104,7 @@ impl Registry {
             .with::<wait_for_pattern::WaitForPattern>()
             .with::<wait_for_output::WaitForOutput>()
             .with::<wait_for_agents::WaitForAgents>()
+            .with::<get_digest::GetDigest>()
             .with::<get_events::GetEvents>()
             .with::<wait_for_event::WaitForEvent>()
             .with::<get_process_ports::GetProcessPorts>()

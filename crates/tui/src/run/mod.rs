@@ -301,6 +301,9 @@ impl Tui {
             if self.leader_due().is_some_and(|due| due <= Instant::now()) {
                 self.handle(Event::LeaderWaited);
             }
+            if self.digest_due().is_some_and(|due| due <= Instant::now()) {
+                self.handle(Event::DigestDue);
+            }
             self.request_usage_if_due();
             self.watch_server();
             if self.counts_down() && self.drawn.elapsed() >= SECOND {

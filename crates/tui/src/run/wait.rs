@@ -9,11 +9,14 @@ use super::overview::OverviewLinks;
 use super::{Error, Tui};
 use crate::layout::PaneId;
 use crate::model::{ListKind, Mode};
-use crate::update::is_dashboard_open;
+use crate::update::{TYPING_MS, is_dashboard_open};
 use crate::view::LEADER_MS;
 
 /// How often a visible countdown is drawn.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
+
+/// The pause after which the user counts as not typing; a little more, since the core counts whole milliseconds.
+const DIGEST_PAUSE: Duration = Duration::from_millis(TYPING_MS + 50);
 
 /// What is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +109,9 @@ impl Tui {
         let leader = self.leader_due();
         let hung = self.overview.as_ref().and_then(OverviewLinks::next_due);
         let usage = self.usage_at.filter(|_| is_dashboard_open(&self.model));
-        [draw, escape, retry, second, leader, hung, usage, self.watch.next(), self.save_at]
+        let digest = self.digest_due();
+        let watch = self.watch.next();
+        [draw, escape, retry, second, leader, hung, usage, digest, watch, self.save_at]
             .into_iter()
             .flatten()
             .min()
@@ -117,6 +122,11 @@ impl Tui {
         let (now, due) = (self.model.now, self.model.leader_at.saturating_add(LEADER_MS));
         let waits = self.model.mode == Mode::Leader && now < due;
         waits.then(|| self.typed + Duration::from_millis(LEADER_MS))
+    }
+
+    /// When the user has not typed for so long that a digest may open.
+    pub(super) fn digest_due(&self) -> Option<Instant> {
+        self.model.away.absence.waits().then(|| self.typed + DIGEST_PAUSE)
     }
 
     /// Whether a countdown is visible.

@@ -1,6 +1,6 @@
 //! What the last command printed, for shells that mark their commands (OSC 133).
 
-use patterm_screen::Screen;
+use patterm_screen::{Screen, Size};
 
 /// The marks that a shell prints before and after the output of a command (OSC 133).
 const COMMAND_MARK: &[u8] = b"\x1b]133;C";
@@ -27,6 +27,14 @@ pub(super) fn feed(screen: &mut Screen, output: &[u8]) -> Option<(usize, usize)>
     // In the first column, nothing of that row has been printed yet.
     let last = if column == 0 { last.checked_sub(1)? } else { last };
     (first <= last).then_some((first, last))
+}
+
+/// The row of the cursor after some output, counted from the oldest.
+pub(super) fn row_after(output: &[u8], size: Size) -> usize {
+    let mut screen = Screen::new(size);
+    screen.set_replay(true);
+    screen.feed(output);
+    row_of_cursor(&screen).0
 }
 
 /// The row of the cursor, counted from the oldest, and its column.

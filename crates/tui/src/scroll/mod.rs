@@ -64,6 +64,8 @@ pub(crate) struct Scroll {
     command: Option<(usize, usize)>,
     /// The user wants to select them as soon as they are known.
     pub(crate) wants_command: bool,
+    /// The offset of the output to which the user wants to go as soon as its row is known.
+    pub(crate) wanted: Option<u64>,
 }
 
 impl Scroll {
@@ -82,14 +84,13 @@ impl Scroll {
         scroll
     }
 
-    /// Adds older rows above, from the output up to where these rows end; `cut` says that the output does not
-    /// start at the beginning.
-    pub(crate) fn add_older(&mut self, output: &[u8], cut: bool, screen: &Screen) {
+    /// Adds older rows above, from the output up to where these rows end; it starts at this offset.
+    pub(crate) fn add_older(&mut self, output: &[u8], offset: u64, screen: &Screen) {
         let size = screen.size();
         let mut replayed = Screen::new(Size::new(size.rows, size.columns));
         replayed.set_replay(true);
         // If it starts inside a line or a sequence, that line is dropped.
-        let line_end = output.iter().position(|byte| *byte == b'\n').filter(|_| cut);
+        let line_end = output.iter().position(|byte| *byte == b'\n').filter(|_| offset > 0);
         let begin = line_end.map_or(0, |at| at + 1);
         let command = command::feed(&mut replayed, &output[begin..]);
         let older = replayed.history().styled(size.columns, 0, usize::MAX);
@@ -97,6 +98,11 @@ impl Scroll {
         // Counted from the oldest row of these, which may be above or below the oldest of the others.
         let in_rows = |row: usize| (row + known.max(older.len())).saturating_sub(older.len());
         self.command = command.map(|(first, last)| (in_rows(first), in_rows(last)));
+        let place = self.wanted.take().map(|wanted| {
+            let end = usize::try_from(wanted.saturating_sub(offset)).unwrap_or(usize::MAX);
+            let before = &output[begin..end.clamp(begin, output.len())];
+            in_rows(command::row_after(before, Size::new(size.rows, size.columns)))
+        });
         if older.len() > known {
             let more = older.len() - known;
             self.rows.splice(..known, older);
@@ -108,6 +114,11 @@ impl Scroll {
             self.update_matches();
         }
         self.loads = false;
+        if let Some(row) = place {
+            // Some of what was before it stays visible.
+            self.top = row.saturating_sub(self.height / 2).min(self.last_top());
+            self.go((row, 0));
+        }
         if self.wants_command {
             self.select_command();
         }

@@ -64,9 +64,9 @@ fn older_rows_are_added_above_and_the_position_stays() {
     let shown = scroll.rows[scroll.top].text();
     let output: String = (1..=50).map(|line| format!("line {line}\r\n")).collect();
     let mut cut = scroll.clone();
-    cut.add_older(output.as_bytes(), true, &view);
+    cut.add_older(output.as_bytes(), 7, &view);
     assert_eq!(cut.rows.len(), 50, "the first line is incomplete");
-    scroll.add_older(output.as_bytes(), false, &view);
+    scroll.add_older(output.as_bytes(), 0, &view);
     assert_eq!(scroll.rows.len(), 51);
     assert_eq!(scroll.rows[scroll.top].text(), shown);
 }
@@ -131,13 +131,13 @@ fn the_last_command_is_known_if_the_shell_marks_it() {
         let mut scroll = Scroll::of(&view, 5);
         scroll.loads = true;
         assert!(!scroll.select_command(), "it has to be read first");
-        scroll.add_older(output.as_bytes(), false, &view);
+        scroll.add_older(output.as_bytes(), 0, &view);
         assert_eq!(scroll.selected(), expected);
     }
     let mut view = Screen::new(Size::new(5, 20));
     view.feed(b"a\r\nb");
     let mut scroll = Scroll::of(&view, 5);
-    scroll.add_older(b"a\r\nb", false, &view);
+    scroll.add_older(b"a\r\nb", 0, &view);
     assert!(!scroll.select_command());
 }
 

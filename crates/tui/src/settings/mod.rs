@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) split: SplitPolicy,
     pub(crate) ended_shells: EndedShells,
     pub(crate) layout: LayoutPolicy,
+    /// After so many minutes of absence, the user sees what happened meanwhile; 0 for never.
+    pub(crate) digest_minutes: u16,
 }
 
 impl Default for Settings {
@@ -39,9 +41,16 @@ impl Default for Settings {
             split: SplitPolicy::Ask,
             ended_shells: EndedShells::Leave,
             layout: LayoutPolicy::Own,
+            digest_minutes: DIGEST_MINUTES,
         }
     }
 }
+
+/// After a shorter absence, a look at the panes is enough.
+const DIGEST_MINUTES: u16 = 5;
+
+/// A week: who is away for longer wants to know what happened, too.
+const MOST_DIGEST_MINUTES: u16 = 7 * 24 * 60;
 
 /// What a new pane shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,8 +101,17 @@ impl fmt::Display for SettingsError {
 }
 
 /// The top-level keys of the file.
-const TOP: [&str; 8] =
-    ["leader", "sizes", "split", "ended_shells", "layout", "keys", "direct", "theme"];
+const TOP: [&str; 9] = [
+    "leader",
+    "sizes",
+    "split",
+    "ended_shells",
+    "layout",
+    "digest_minutes",
+    "keys",
+    "direct",
+    "theme",
+];
 
 impl Settings {
     /// Parses a file; all its errors if there are any.
@@ -120,7 +138,10 @@ impl Settings {
         let ended_shells = ended_shells.unwrap_or(default.ended_shells);
         let layout = [("own", LayoutPolicy::Own), ("shared", LayoutPolicy::Shared)];
         let layout = choice(&mut reader, top, "layout", &layout).unwrap_or(default.layout);
-        reader.done(Self { keys, theme, sizes, split, ended_shells, layout })
+        let minutes = top.get("digest_minutes");
+        let minutes = minutes.and_then(|value| reader.number(value, MOST_DIGEST_MINUTES));
+        let digest_minutes = minutes.unwrap_or(default.digest_minutes);
+        reader.done(Self { keys, theme, sizes, split, ended_shells, layout, digest_minutes })
     }
 }
 

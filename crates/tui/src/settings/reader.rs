@@ -69,6 +69,19 @@ impl<'t> SettingsReader<'t> {
             }
         }
     }
+
+    /// A whole number from 0 to `most`; anything else is an error.
+    pub(super) fn number(&mut self, value: SpannedValue<'_>, most: u16) -> Option<u16> {
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => u16::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        let number = number.filter(|number| *number <= most);
+        if number.is_none() {
+            self.report(&value.span(), format!("this must be a whole number from 0 to {most}"));
+        }
+        number
+    }
 }
 
 /// The members of a table, in the order of the file.

@@ -117,6 +117,7 @@ fn choices_are_words() {
     check("sizes = \"x\"", &["tui.toml:1:9: this must be \"last\" or \"smallest\""]);
     check("sizes = 1", &["tui.toml:1:9: this must be \"last\" or \"smallest\""]);
     assert_eq!(read("layout = \"shared\"").layout, LayoutPolicy::Shared);
+    assert_eq!((read("").digest_minutes, read("digest_minutes = 0").digest_minutes), (5, 0));
     assert_eq!(read("split = \"shell\"").split, SplitPolicy::Shell);
     assert_eq!(read("ended_shells = \"leave-if-0\"").ended_shells, EndedShells::LeaveIfZero);
     check(
@@ -132,9 +133,13 @@ fn errors_have_their_position_and_what_is_allowed() {
         "lead = 1",
         &[
             "tui.toml:1:1: unknown key `lead`; known are leader, sizes, split, ended_shells, layout, \
-           keys, direct, theme",
+           digest_minutes, keys, direct, theme",
         ],
     );
+    let whole = "this must be a whole number from 0 to 10080";
+    for wrong in ["-1", "10081", "1.5", "\"5\"", "99999999999999999999"] {
+        check(&format!("digest_minutes = {wrong}"), &[&format!("tui.toml:1:18: {whole}")]);
+    }
     let names: Vec<_> = ACTIONS.iter().map(|entry| entry.name).collect();
     let no_action = format!("there is no action `zom`; the actions are {}", names.join(", "));
     check("[keys]\nzom = \"f\"", &[&format!("tui.toml:2:1: {no_action}")]);

@@ -11,8 +11,8 @@ use patterm_wire::tools::{
 
 use super::panes::{fit, put_here, remove, show, show_here};
 use super::{
-    CallPurpose, Effect, answering, arranging, dashboard, keyboard, logs, notify, overview, pages,
-    restore, scrolling, split, trust,
+    CallPurpose, Effect, answering, arranging, dashboard, digest, keyboard, logs, notify, overview,
+    pages, restore, scrolling, split, trust,
 };
 use crate::action::Action;
 use crate::layout::Direction;
@@ -54,6 +54,7 @@ pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) 
         Action::Attention => attention(model),
         Action::Dismiss => dismiss(model, effects),
         Action::Overview => overview::open(model, effects),
+        Action::Digest => digest::open(model, effects),
         Action::Marked => keyboard::go_to_marked(model, effects),
         Action::Messages => open(model, ListKind::Messages),
         Action::Timers => open(model, ListKind::Timers),

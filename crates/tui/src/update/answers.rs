@@ -1,6 +1,7 @@
 //! The results of calls.
 
 use patterm_wire::ErrorObject;
+use patterm_wire::digest::ReadDigest;
 use patterm_wire::error::METHOD_NOT_FOUND;
 use patterm_wire::method::Method;
 use patterm_wire::requests::{AnswerDialog, Messages};
@@ -14,8 +15,8 @@ use patterm_wire::usage::Usage;
 use serde_json::Value;
 
 use super::{
-    CallPurpose, Effect, answering, dashboard, keyboard, local_error, notify, panes, restore,
-    split, trust,
+    CallPurpose, Effect, answering, dashboard, digest, keyboard, local_error, notify, panes,
+    restore, split, trust,
 };
 use crate::action::Action;
 use crate::layout::PaneId;
@@ -94,6 +95,10 @@ fn use_result(
         CallPurpose::Answer(name) => {
             answering::answered(model, name, &read::<AnswerDialog>(result)?);
         }
+        CallPurpose::Digest { by_user } => {
+            digest::answered(model, *by_user, read::<ReadDigest>(result)?);
+        }
+        CallPurpose::Looked => {}
         CallPurpose::Usage => dashboard::measured(model, read::<Usage>(result)?),
         CallPurpose::Restore => restore::done(model, &read::<Restore>(result)?, effects),
     }
@@ -106,8 +111,11 @@ fn failed(
     error: &ErrorObject,
     effects: &mut Vec<Effect>,
 ) {
+    if let CallPurpose::Digest { by_user: false } = purpose {
+        return digest::failed(model, error.code == METHOD_NOT_FOUND);
+    }
     // Ports and older rows are extras: it does not matter if they are missing.
-    if matches!(purpose, CallPurpose::Ports(_) | CallPurpose::Older(_)) {
+    if matches!(purpose, CallPurpose::Ports(_) | CallPurpose::Older(_) | CallPurpose::Looked) {
         return;
     }
     // The dashboard asks again by itself.
@@ -120,7 +128,14 @@ fn failed(
         });
         return;
     }
-    notify(model, &error_text(model, error), true);
+    let is_old = matches!(purpose, CallPurpose::Digest { .. }) && error.code == METHOD_NOT_FOUND;
+    let text = match is_old {
+        true => {
+            "this server is older and cannot sum up what happened; `patterm upgrade`".to_owned()
+        }
+        false => error_text(model, error),
+    };
+    notify(model, &text, true);
     if let CallPurpose::Start(Some(id)) = purpose {
         let had_focus = model.focus == *id;
         panes::remove(model, *id, effects);
@@ -143,6 +158,6 @@ fn error_text(model: &Model, error: &ErrorObject) -> String {
 fn add_older(model: &mut Model, id: PaneId, part: OutputPart) {
     let Some(pane) = model.panes.get_mut(&id) else { return };
     let Some(scroll) = &mut pane.scroll else { return };
-    let cut = part.offset > 0;
-    scroll.add_older(&part.into_bytes(), cut, &pane.screen);
+    let offset = part.offset;
+    scroll.add_older(&part.into_bytes(), offset, &pane.screen);
 }

@@ -8,7 +8,7 @@ use super::{Effect, notify, panes};
 use crate::model::{Mode, Model};
 
 /// After this time without a key, the user is not typing.
-pub(super) const TYPING_MS: u64 = 5_000;
+pub(crate) const TYPING_MS: u64 = 5_000;
 
 /// A result within this time is immediate: the user has not started anything else.
 const AT_ONCE_MS: u64 = 1_000;
@@ -57,7 +57,7 @@ fn is_selected(model: &Model, id: &str) -> bool {
 }
 
 /// Whether the user is typing, or in the middle of something that uses the keyboard.
-fn is_busy(model: &Model) -> bool {
+pub(super) fn is_busy(model: &Model) -> bool {
     let scrolls = model.focused_pane().is_some_and(|pane| pane.scroll.is_some());
     typed_recently(model) || model.mode != Mode::Typing || scrolls || model.grab.is_some()
 }

@@ -4,7 +4,7 @@ use patterm_screen::keys::KeyCode;
 use patterm_screen::{Key, Modes};
 
 use super::{
-    Effect, actions, answering, arranging, dashboard, logs, mouse, notify, overview, panes,
+    Effect, actions, answering, arranging, dashboard, digest, logs, mouse, notify, overview, panes,
     restore, scrolling, trust,
 };
 use crate::action::{Action, typed};
@@ -19,6 +19,7 @@ const HELD_KEYS: usize = 8;
 
 /// Handles input from the terminal.
 pub(super) fn input(model: &mut Model, token: InputEvent, effects: &mut Vec<Effect>) {
+    digest::note_input(model, &token, effects);
     if token.is_typed() {
         model.typed_at = Some(model.now);
     }
@@ -46,6 +47,7 @@ fn key(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
         return;
     }
     model.notice = None;
+    digest::let_through(model, stroke.key.as_ref(), effects);
     let scrolls = model.focused_pane().is_some_and(|pane| pane.scroll.is_some());
     let keys = &model.settings.keys;
     let leads = stroke.key.as_ref().is_some_and(|key| keys.is_leader(key));
@@ -76,6 +78,7 @@ fn key(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
             | Mode::Text { .. }
             | Mode::Help { .. }
             | Mode::Labels
+            | Mode::Digest(_)
             | Mode::Confirm(_),
             true,
         ) => {
@@ -153,6 +156,7 @@ fn begin_without_pane(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Ef
 }
 
 fn paste(model: &mut Model, text: &[u8], effects: &mut Vec<Effect>) {
+    digest::let_through(model, None, effects);
     let plain = String::from_utf8_lossy(text);
     let first_line = plain.split(['\r', '\n']).next().unwrap_or_default();
     match &mut model.mode {
@@ -183,6 +187,10 @@ fn paste(model: &mut Model, text: &[u8], effects: &mut Vec<Effect>) {
 fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
     if matches!(model.mode, Mode::Restore { .. }) {
         restore::key(model, key, effects);
+        return;
+    }
+    if matches!(model.mode, Mode::Digest(_)) {
+        digest::key(model, key, effects);
         return;
     }
     if model.mode == Mode::Logs {
@@ -255,6 +263,7 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
         Mode::Typing
         | Mode::Leader
         | Mode::Logs
+        | Mode::Digest(_)
         | Mode::Restore { .. }
         | Mode::Dashboard { .. } => {}
     }

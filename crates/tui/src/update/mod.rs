@@ -7,6 +7,9 @@ mod arranging;
 #[cfg(test)]
 mod copy_tests;
 mod dashboard;
+mod digest;
+#[cfg(test)]
+mod digest_tests;
 mod ended;
 mod keyboard;
 #[cfg(test)]
@@ -48,6 +51,7 @@ use patterm_wire::{ErrorObject, Method};
 use serde_json::Value;
 
 pub(crate) use dashboard::is_open as is_dashboard_open;
+pub(crate) use keyboard::TYPING_MS;
 
 use crate::layout::PaneId;
 use crate::model::{Model, Notice};
@@ -102,6 +106,8 @@ pub(crate) enum Event {
     LeaderWaited,
     /// The dashboard needs its next measurement.
     UsageDue,
+    /// The user has not typed for a while, and a digest waits for that.
+    DigestDue,
     /// The server was ended, or is not coming back.
     GaveUp,
 }
@@ -131,6 +137,12 @@ pub(crate) enum CallPurpose {
     SignOfLife,
     /// What all processes use, for the dashboard.
     Usage,
+    /// What happened while the user was away; the user may have asked for it.
+    Digest {
+        by_user: bool,
+    },
+    /// The server knows what the user has seen.
+    Looked,
 }
 
 /// What the outer loop should do.
@@ -199,10 +211,14 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         }
         Event::Snapshot(snapshot) => {
             let before = model.has_snapshot.then(|| model.snapshot.project_file.clone());
+            let was_connected = model.connected;
             let notifications = notices::new_notifications(model, &snapshot);
             panes::apply_snapshot(model, snapshot, &mut effects);
             notices::notify(model, notifications, &mut effects);
             trust::apply_snapshot(model, before.as_ref(), &mut effects);
+            if !was_connected {
+                digest::connected(model, before.is_none(), &mut effects);
+            }
             logs::reopen(model, &mut effects);
             answering::refresh(model);
         }
@@ -226,6 +242,7 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         Event::Frame(pane, frame) => {
             let notices = take_frame(model, pane, frame);
             notices::take_bells(model, pane, notices, &mut effects);
+            digest::scroll(model, pane, &mut effects);
         }
         Event::PaneLost(pane) => {
             if let Some(pane) = model.panes.get_mut(&pane) {
@@ -251,11 +268,13 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         Event::Switched(to) => overview::switched(model, *to),
         Event::LeaderWaited => model.leader_at = 0,
         Event::UsageDue => dashboard::request(model, &mut effects),
+        Event::DigestDue => digest::paused(model),
         Event::GaveUp => {
             let why = "the server has ended; `patterm` starts it again";
             effects.push(Effect::Quit(Some(why.to_owned())));
         }
     }
+    digest::show_if_free(model);
     overview::close_if_left(model, &mut effects);
     notices::forget_bells(model);
     keyboard::forget_marks(model);

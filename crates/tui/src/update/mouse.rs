@@ -4,7 +4,8 @@ use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
 
 use super::{
-    Effect, actions, dashboard, logs, notify, overview, pages, panes, restore, scrolling, trust,
+    Effect, actions, dashboard, digest, logs, notify, overview, pages, panes, restore, scrolling,
+    trust,
 };
 use crate::canvas::Rect;
 use crate::layout::PaneId;
@@ -272,6 +273,9 @@ fn over(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
     }
     if matches!(model.mode, Mode::Answer(_)) {
         return;
+    }
+    if matches!(model.mode, Mode::Digest(_)) {
+        return digest::mouse(model, event, effects);
     }
     if matches!(model.mode, Mode::Dashboard { .. }) {
         return dashboard::mouse(model, event, effects);

@@ -30,6 +30,17 @@ pub(super) fn begin(model: &mut Model, id: PaneId, effects: &mut Vec<Effect>) {
     pane.scroll = Some(scroll);
 }
 
+/// Opens the scrollback of a pane at a place in its output.
+pub(super) fn begin_at(model: &mut Model, id: PaneId, offset: u64, effects: &mut Vec<Effect>) {
+    if let Some(pane) = model.panes.get_mut(&id) {
+        pane.scroll = None;
+    }
+    begin(model, id, effects);
+    if let Some(scroll) = model.panes.get_mut(&id).and_then(|pane| pane.scroll.as_mut()) {
+        scroll.wanted = Some(offset);
+    }
+}
+
 /// A key in the scrollback.
 pub(super) fn key(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
     let focus = model.focus;

@@ -78,7 +78,11 @@ fn other_views(width: u16, height: u16) -> Vec<(&'static str, Sample)> {
     answer.type_in("\x02L");
     others(&mut answer);
     answer.type_in("\x1b[Fk\x1b[C");
+    let mut digest = Sample::new(width, height);
+    let answer = serde_json::to_value(crate::sample::digest(digest.model.now)).unwrap();
+    digest.handle(Event::Answer(CallPurpose::Digest { by_user: true }, Ok(answer)));
     vec![
+        ("tests is bl", digest),
         ("compiler", overview),
         ("1. Yes", answer),
         ("Plan", pad),

@@ -117,7 +117,7 @@ fn marked(text: &str, search: &str, plain: &Style, found: &Style) -> Vec<Span> {
 }
 
 /// The time of the day.
-fn clock(model: &Model, wall_ms: u64) -> String {
+pub(super) fn clock(model: &Model, wall_ms: u64) -> String {
     let seconds = i64::try_from(wall_ms / 1_000).unwrap_or(0) + i64::from(model.utc_offset);
     let of_day = seconds.rem_euclid(86_400);
     format!("{:02}:{:02}:{:02}", of_day / 3_600, of_day / 60 % 60, of_day % 60)

@@ -5,6 +5,7 @@ mod condition_tests;
 mod dashboard;
 #[cfg(test)]
 mod dashboard_tests;
+mod digest;
 #[cfg(test)]
 mod every_view_tests;
 mod labels;
@@ -33,6 +34,7 @@ use crate::canvas::Canvas;
 use crate::model::{Mode, Model};
 
 pub(crate) use dashboard::{DashboardPlace, place_at as dashboard_at};
+pub(crate) use digest::digest_line;
 pub(crate) use logs::log_rows;
 pub(crate) use overlay::{LEADER_MS, last_top, list_row};
 pub(crate) use overview::overview_place;

@@ -2,7 +2,7 @@
 
 use patterm_screen::Span;
 
-use super::{dashboard, labels, logs, overview, prompt, restore, style, tree, trust};
+use super::{dashboard, digest, labels, logs, overview, prompt, restore, style, tree, trust};
 use crate::action::ACTIONS;
 use crate::canvas::{Canvas, Rect, text_width};
 use crate::list;
@@ -33,6 +33,7 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
             restore::draw(model, *chosen, left_out, canvas);
         }
         Mode::Dashboard { .. } => dashboard::draw(model, canvas),
+        Mode::Digest(panel) => digest::draw(model, panel, canvas),
         Mode::Trust(panel) => trust::draw(model, panel, canvas),
         Mode::Overview(place) => overview::draw(model, place, canvas),
         Mode::Answer(panel) => overview::draw_answer(model, panel, canvas),

@@ -298,6 +298,14 @@ fn no_server() {
 }
 
 #[test]
+fn what_happened_while_the_user_was_away() {
+    check("digest", |sample| {
+        let digest = serde_json::to_value(crate::sample::digest(sample.model.now)).unwrap();
+        sample.handle(Event::Answer(CallPurpose::Digest { by_user: false }, Ok(digest)));
+    });
+}
+
+#[test]
 fn without_the_tree() {
     check("no-tree", |sample| {
         sample.type_in("\x02b");
