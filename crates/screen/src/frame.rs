@@ -117,10 +117,11 @@ fn put_emulator(out: &mut FrameWriter, emulator: &Emulator) -> Option<()> {
     out.number(u64::from(size.rows));
     out.number(u64::from(size.columns));
     let mut cells = CellWriter::default();
-    put_page(out, page, *offset, &mut cells)?;
+    // The margins of the page that is shown are not in it: what is there may be those of another size.
+    put_page(out, page, (0, page.rows() - 1), *offset, &mut cells)?;
     out.flag(hidden_main.is_some());
     if let Some(main) = hidden_main {
-        put_page(out, main, *offset, &mut cells)?;
+        put_page(out, main, main.margins, *offset, &mut cells)?;
     }
     [top, bottom, left, right].into_iter().for_each(|margin| out.size(*margin));
     put_saved(out, alternate_saved, &mut cells)?;
@@ -218,8 +219,14 @@ fn take_emulator(input: &mut FrameReader<'_>) -> Option<Emulator> {
     })
 }
 
-fn put_page(out: &mut FrameWriter, page: &Page, offset: u64, cells: &mut CellWriter) -> Option<()> {
-    let Page { grid, info, saved, margins } = page;
+fn put_page(
+    out: &mut FrameWriter,
+    page: &Page,
+    margins: (usize, usize),
+    offset: u64,
+    cells: &mut CellWriter,
+) -> Option<()> {
+    let Page { grid, info, saved, margins: _ } = page;
     for (row, RowInfo { offset: begun, extent }) in info.iter().enumerate() {
         // Small numbers: most rows began a little before.
         out.number(if *begun == 0 { 0 } else { offset.wrapping_sub(*begun).wrapping_add(1) });

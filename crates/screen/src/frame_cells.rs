@@ -95,8 +95,9 @@ impl CellWriter {
                 rest = &rest[2 * wide..];
                 continue;
             }
-            let is_same =
-                |(index, cell): &(usize, &Cell)| is_alike(first, cell) && (*index == 0 || !has_marks(cell));
+            let is_same = |(index, cell): &(usize, &Cell)| {
+                is_alike(first, cell) && (*index == 0 || !has_marks(cell))
+            };
             let length = rest.iter().enumerate().take_while(is_same).count();
             self.begin_run(out, style, TEXT)?;
             out.number(length as u64);
@@ -107,7 +108,8 @@ impl CellWriter {
     }
 
     fn begin_run(&mut self, out: &mut FrameWriter, style: CellStyle, kind: u64) -> Option<()> {
-        let known = self.styles.iter().rev().take(STYLES_SEARCHED).position(|known| *known == style);
+        let known =
+            self.styles.iter().rev().take(STYLES_SEARCHED).position(|known| *known == style);
         let number = known.map_or(self.styles.len(), |back| self.styles.len() - 1 - back);
         out.number((number as u64) << KIND_BITS | kind);
         if known.is_none() {
@@ -191,8 +193,11 @@ fn wide_length(cells: &[Cell], style: &CellStyle) -> usize {
     let first = &cells[0];
     let pairs = cells.chunks_exact(2);
     let is_pair = |pair: &&[Cell]| {
-        is_alike(first, &pair[0]) && !has_marks(&pair[0]) && is_alike(&spacer, &pair[1])
-            && pair[1].c == ' ' && !has_marks(&pair[1])
+        is_alike(first, &pair[0])
+            && !has_marks(&pair[0])
+            && is_alike(&spacer, &pair[1])
+            && pair[1].c == ' '
+            && !has_marks(&pair[1])
     };
     pairs.take_while(is_pair).count()
 }

@@ -84,19 +84,15 @@ impl FrameRecord {
     }
 }
 
-/// The key frames beside a log file, in their order.
+/// The key frames beside a log file.
 pub(super) fn read_frames(log: &Path, start: u64) -> Vec<FrameRecord> {
     let index = read(&path(log), start);
-    let (mut rest, mut frames) = (index.others.as_slice(), Vec::<FrameRecord>::new());
+    let (mut rest, mut frames) = (index.others.as_slice(), Vec::new());
     while let Some((record, after)) = split_record(rest) {
         rest = after;
-        if record.kind != KIND_FRAME {
-            continue;
+        if record.kind == KIND_FRAME {
+            frames.extend(FrameRecord::parse(record.payload, start));
         }
-        let follows = |found: &FrameRecord| {
-            frames.last().is_none_or(|last| last.frame.offset < found.frame.offset)
-        };
-        frames.extend(FrameRecord::parse(record.payload, start).filter(follows));
     }
     frames
 }

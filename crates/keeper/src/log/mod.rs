@@ -99,7 +99,9 @@ impl Log {
         self.begun = found.len();
         self.current = found.back().cloned();
         self.times = self.current.as_deref().map(TimeWriter::of).unwrap_or_default();
-        self.current.iter().for_each(|current| current.drop_lost_sizes());
+        if let Some(current) = &self.current {
+            current.drop_lost_sizes();
+        }
         self.segments.replace(found);
         self.opened = true;
         Ok(())

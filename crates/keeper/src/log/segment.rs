@@ -386,7 +386,9 @@ impl Segment {
         let is_ours = |found: &index::FrameRecord| {
             self.before(found.frame.offset).is_some_and(|before| found.is_after(before))
         };
-        found.into_iter().filter(is_ours).map(|found| found.frame).collect()
+        let mut frames: Vec<_> = found.into_iter().filter(is_ours).map(|it| it.frame).collect();
+        frames.sort_by_key(|frame| frame.offset);
+        frames
     }
 
     /// Adds a key frame to the index. `false` if there is no room for it in the index's share of the log.

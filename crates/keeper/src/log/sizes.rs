@@ -74,7 +74,8 @@ mod tests {
 
     #[test]
     fn resizes_with_the_least_output_between_them_are_joined() {
-        let mut marks = vec![mark(10, 24, 30), mark(500, 30, 31), mark(501, 31, 32), mark(900, 32, 24)];
+        let mut marks =
+            vec![mark(10, 24, 30), mark(500, 30, 31), mark(501, 31, 32), mark(900, 32, 24)];
         join(&mut marks, 3);
         assert_eq!(marks, [mark(10, 24, 30), mark(501, 30, 32), mark(900, 32, 24)]);
         join(&mut marks, 1);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use patterm_screen::{Line, Screen};
+use patterm_screen::Line;
 
 use super::run::ProcessRun;
 
@@ -76,11 +76,8 @@ impl ProcessRun {
     /// The first of the last `numbers` line numbers, and whether there are no lines before it.
     fn last_numbers(&self, numbers: u64) -> (u64, bool) {
         let mut screen = self.screen();
-        let has_enough = |screen: &Screen| {
-            let history = screen.history();
-            history.next_line() - history.first_line() > numbers
-        };
-        if !self.is_complete() && !has_enough(&screen) {
+        let known = screen.history().next_line() - screen.history().first_line();
+        if !self.is_complete() && known <= numbers {
             drop(screen);
             self.wait_until_complete();
             screen = self.screen();

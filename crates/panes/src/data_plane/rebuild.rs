@@ -10,8 +10,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use patterm_keeper::log;
 use patterm_screen::History;
 
-use super::parser::OutputParser;
 use super::history::FIRST_STAMP;
+use super::parser::OutputParser;
 use super::replay::{Place, Replay, Replayed};
 use super::run::ProcessRun;
 use crate::offset::Offset;
@@ -70,7 +70,7 @@ impl Rebuilding {
         self.is_wanted.store(true, Ordering::Relaxed);
     }
 
-    fn is_wanted(&self) -> bool {
+    pub(super) fn is_wanted(&self) -> bool {
         self.is_wanted.load(Ordering::Relaxed)
     }
 

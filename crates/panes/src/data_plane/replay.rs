@@ -116,17 +116,19 @@ impl Replay {
     fn key_frame(&self, log: &log::Reader, mut newest: u64) -> Option<(Screen, Place)> {
         loop {
             let frame = log.key_frame(newest)?;
-            let (head, screen) = Head::split(&frame.bytes)?;
-            if head.run != self.run.get() {
-                // Those before it are of earlier runs.
-                return None;
+            if let Some((head, screen)) = Head::split(&frame.bytes) {
+                if head.run != self.run.get() {
+                    // Those before it are of earlier runs.
+                    return None;
+                }
+                let place = Place { offset: Offset::new(frame.offset), resizes: head.resizes };
+                let screen = Screen::from_frame(screen);
+                if let Some(screen) = screen.filter(|screen| screen.offset() == frame.offset) {
+                    return Some((screen, place));
+                }
             }
-            let offset = Offset::new(frame.offset);
-            match Screen::from_frame(screen).filter(|screen| screen.offset() == frame.offset) {
-                Some(screen) => return Some((screen, Place { offset, resizes: head.resizes })),
-                // Of another version.
-                None => newest = frame.offset.checked_sub(1)?,
-            }
+            // Damaged, or of another version.
+            newest = frame.offset.checked_sub(1)?;
         }
     }
 
@@ -142,7 +144,7 @@ impl Replay {
         let mut marks = log.sizes(start.offset.get(), last.get());
         if let Some(end) = end {
             let before = marks.partition_point(|mark| mark.offset < end.offset.get());
-            marks.truncate(before + end.resizes);
+            marks.truncate(before.saturating_add(end.resizes));
         }
         marks.drain(..start.resizes.min(marks.len()));
         if end.is_none() {
