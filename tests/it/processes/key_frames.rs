@@ -2,7 +2,10 @@
 //! not.
 
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use patterm_store::limits::Limits;
+use patterm_wire::events::format_time;
 use serde_json::{Value, json};
 
 use super::survival::{desk_of, kill, server};
@@ -91,4 +94,57 @@ fn a_screen_is_rebuilt_at_the_sizes_that_it_had() {
         assert_eq!((&grid["rows"], &grid["size"]), (&expected["rows"], &expected["size"]));
         assert_eq!(grid["cursor"], expected["cursor"]);
     }
+}
+
+#[test]
+fn the_screen_of_an_earlier_moment_is_shown() {
+    let place = Place::new();
+    let (mut tools, _) = desk_of(&place);
+    let id = tools
+        .sh("echo first screen; read go; printf '\\033[2J\\033[H'; echo second screen; exec cat");
+    tools.wait(&id, "first screen");
+    let first = tools.status(&id)["output_offset"].as_u64().unwrap();
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    let printed = now();
+    until("some time has passed", || (now() > printed + 100).then_some(()));
+    let before = format_time(printed + 50);
+    tools.line(&id, "go");
+    tools.wait(&id, "second screen");
+    let at = |at: Value| json!({"process_id": id, "at": at});
+    for moment in [json!(first), json!(before)] {
+        let past = tools.ok("get_process_output", at(moment));
+        assert_eq!(past["rows"], json!(["first screen"]), "{past}");
+        assert_eq!(past["offset"], first);
+        assert!(past.get("screen_version").is_none());
+    }
+    assert_eq!(tools.rows(&id), ["second screen"]);
+    let printed = place.run(&["screen", &id, "--at", &first.to_string()]);
+    assert_eq!(printed.trim_end(), "first screen");
+    assert_eq!(place.run(&["screen", &id, "--at", &before]).trim_end(), "first screen");
+    for (wrong, why) in [
+        (json!(1 << 40), "the output ends at"),
+        (json!("soon"), "takes an offset or a time"),
+        (json!("2001-01-01T00:00:00Z"), "before its first output"),
+    ] {
+        let message = tools.refused("invalid_argument", "get_process_output", at(wrong));
+        assert!(message.contains(why), "{message}");
+    }
+    let stream = json!({"process_id": id, "at": 1, "mode": "stream"});
+    let message = tools.refused("invalid_argument", "get_process_output", stream);
+    assert!(message.contains("mode grid"), "{message}");
+}
+
+#[test]
+fn what_was_dropped_from_the_log_is_said_to_be_gone() {
+    let place = Place::new();
+    let server = place.serve_with(Limits { log_bytes: 2_000_000, ..Limits::default() });
+    let mut tools = ToolClient::of(&server);
+    let id = tools.sh(PRINTER);
+    tools.wait(&id, "red prompt");
+    let past = json!({"process_id": id, "at": 1_000});
+    let message = tools.refused("unavailable", "get_process_output", past);
+    assert!(message.contains("gone"), "{message}");
+    let end = tools.status(&id)["output_offset"].as_u64().unwrap();
+    let past = tools.ok("get_process_output", json!({"process_id": id, "at": end}));
+    assert_eq!(past["rows"], tools.grid(&id)["rows"]);
 }

@@ -31,7 +31,7 @@ pub use reader::{LogBytes, Reader};
 use segment::Segment;
 pub use sizes::SizeMark;
 use times::TimeWriter;
-pub use times::{TimeMark, time_at};
+pub use times::{TimeMark, offset_after, time_at};
 
 /// Data bytes of a log's first files: a quiet pane costs little, a busy one changes files rarely.
 const SEGMENT_BYTES: [usize; 3] = [60 << 10, 252 << 10, 1020 << 10];

@@ -64,6 +64,14 @@ impl Replay {
         replayed
     }
 
+    /// The screen as it was when exactly the output before an offset was on it; `None` if output that it needs is gone.
+    pub(super) fn at(&self, log: &log::Reader, offset: Offset) -> Option<Screen> {
+        let end = Place { offset, resizes: usize::MAX };
+        let replayed = self.newest(log, offset.get(), Some(end), FIRST_STAMP);
+        let is_whole = replayed.base.is_some() || self.from.get() >= log.start();
+        is_whole.then_some(replayed.screen)
+    }
+
     /// Rows above those of a screen that was replayed from a key frame at `end`, with a stamp, and where they begin;
     /// `None` if nothing is above them.
     pub(super) fn older(

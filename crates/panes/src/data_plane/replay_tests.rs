@@ -402,3 +402,43 @@ fn whoever_needs_older_lines_waits_for_them() {
     let counts = readers.map(|reader| reader.join().unwrap());
     assert_eq!(counts, [live.screen.lines(0).count(), 3]);
 }
+
+#[test]
+fn the_screen_of_any_offset_is_what_it_was_then() {
+    let mut live = Live::new(4 << 20);
+    let mut then = Vec::new();
+    for n in 0..24_u16 {
+        live.print_lines(250_000);
+        if n % 4 == 1 {
+            live.resize(Size::new(10 + n, 40 + n));
+        }
+        if n % 3 == 0 {
+            live.take_frame();
+        }
+        live.print(format!("\x1b[1;1Hat {n}").as_bytes());
+        then.push((live.screen.offset(), live.screen.snapshot(), live.screen.size()));
+        live.print(b"\x1b[2J\x1b[H");
+    }
+    let run = live.run();
+    run.rebuild();
+    let at = |offset: u64| run.screen_at(Offset::START, Offset::new(offset));
+    let start = live.log.reader().start();
+    assert!(start > 1_000_000);
+    let mut shown = 0;
+    for (offset, snapshot, size) in &then {
+        match at(*offset) {
+            Some(screen) => {
+                assert_eq!(
+                    (screen.size(), screen.snapshot() == *snapshot),
+                    (*size, true),
+                    "{offset}"
+                );
+                shown += 1;
+            }
+            None => assert!(*offset < start + 800_000, "{offset} is still there"),
+        }
+    }
+    assert!(shown > 8 && shown < 24, "{shown}");
+    assert!(at(0).is_none() && at(start).is_none());
+    assert_eq!(at(live.log.end()).unwrap().rows(), live.screen.rows());
+}

@@ -197,6 +197,14 @@ impl ProcessRun {
         resized
     }
 
+    /// Its screen as it was when exactly the output before `at` was on it; `begin` is where the run began. `None` if
+    /// output that it needs is gone. This parses about a megabyte, so it is not for a thread that answers requests.
+    pub fn screen_at(&self, begin: Offset, at: Offset) -> Option<Screen> {
+        let (size, until) = (self.screen().size(), Offset::new(self.log.end()));
+        let replay = Replay { run: self.number, size, from: begin, until, version_base: 0 };
+        replay.at(&self.log, at)
+    }
+
     /// The state of its screen, for a later server.
     pub(super) fn key_frame(&self) -> Option<KeyFrame> {
         replay::key_frame(&self.screen(), self.number, &self.log)

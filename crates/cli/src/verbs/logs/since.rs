@@ -47,6 +47,23 @@ impl Since {
         u64::try_from(at).unwrap_or(0)
     }
 
+    /// The same with both moments, if the clocks were set back in autumn and the time was twice.
+    pub(crate) fn moments<Z: TimeZone>(self, now: &DateTime<Z>) -> [u64; 2] {
+        let first = self.wall_ms(now);
+        let local = match self {
+            Self::Ago(_) | Self::At(_) => return [first; 2],
+            Self::Local(time) => time,
+            Self::Clock(time) => {
+                let first = i64::try_from(first).ok().and_then(DateTime::from_timestamp_millis);
+                let day = first.unwrap_or_default().with_timezone(&now.timezone()).date_naive();
+                day.and_time(time)
+            }
+        };
+        let latest = now.timezone().from_local_datetime(&local).latest();
+        let latest = latest.and_then(|time| u64::try_from(time.timestamp_millis()).ok());
+        [first, latest.unwrap_or(first)]
+    }
+
     /// The time now, in the time zone of this machine.
     pub(crate) fn now(wall_ms: u64) -> DateTime<Local> {
         local_time(wall_ms)
