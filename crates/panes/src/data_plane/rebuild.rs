@@ -12,7 +12,7 @@ use patterm_screen::History;
 
 use super::history::FIRST_STAMP;
 use super::parser::OutputParser;
-use super::replay::{Replay, Replayed, Spot};
+use super::replay::{Replay, ReplayPoint, Replayed};
 use super::run::ProcessRun;
 use crate::offset::Offset;
 use patterm_store::sync::lock;
@@ -40,7 +40,7 @@ enum Left {
     /// All of it.
     All(Replay),
     /// What was above the screen at this place. So many parts below are there.
-    Above(Replay, Spot, u64),
+    Above(Replay, ReplayPoint, u64),
     Nothing,
 }
 
@@ -110,7 +110,7 @@ impl Rebuilding {
     }
 
     /// The rows above a place, of which some may still be missing, and that place; `None` if all are there.
-    pub(super) fn above(&self, log: &log::Reader) -> Option<(History, Option<Spot>)> {
+    pub(super) fn above(&self, log: &log::Reader) -> Option<(History, Option<ReplayPoint>)> {
         let Left::Above(replay, place, parts) = *lock(&self.left) else { return None };
         let stamp = FIRST_STAMP - 1 - parts;
         let above = catch_unwind(AssertUnwindSafe(|| replay.older(log, place, stamp)));
@@ -121,7 +121,7 @@ impl Rebuilding {
     }
 
     /// The screen is in its place, with all rows of the output after `base`.
-    pub(super) fn set_base(&self, base: Option<Spot>) {
+    pub(super) fn set_base(&self, base: Option<ReplayPoint>) {
         let mut left = lock(&self.left);
         *left = match (*left, base) {
             (Left::All(replay), Some(base)) => Left::Above(replay, base, 0),

@@ -26,7 +26,7 @@ pub(crate) struct Replay {
 
 /// A place between two changes of a screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct ReplayPoint {
     /// The output before this offset is on the screen.
     pub(super) offset: Offset,
     /// So many of the resizes at this offset were before it.
@@ -38,7 +38,7 @@ pub(super) struct Spot {
 pub(super) struct Replayed {
     pub(super) screen: Screen,
     /// The key frame from which it was replayed; `None` if that was the beginning.
-    pub(super) base: Option<Spot>,
+    pub(super) base: Option<ReplayPoint>,
 }
 
 impl Replay {
@@ -66,7 +66,7 @@ impl Replay {
 
     /// The screen as it was when exactly the output before an offset was on it; `None` if output that it needs is gone.
     pub(super) fn at(&self, log: &log::Reader, offset: Offset) -> Option<Screen> {
-        let end = Spot { offset, resizes: usize::MAX };
+        let end = ReplayPoint { offset, resizes: usize::MAX };
         let replayed = self.newest(log, offset.get(), Some(end), FIRST_STAMP);
         let is_whole = replayed.base.is_some() || self.from.get() >= log.start();
         is_whole.then_some(replayed.screen)
@@ -77,9 +77,9 @@ impl Replay {
     pub(super) fn older(
         &self,
         log: &log::Reader,
-        end: Spot,
+        end: ReplayPoint,
         stamp: u64,
-    ) -> (History, Option<Spot>) {
+    ) -> (History, Option<ReplayPoint>) {
         let before = end.offset.get().saturating_sub(1);
         let mut replayed = self.newest(log, before, Some(end), stamp);
         // Nothing is shown of what is before the beginning.
@@ -96,7 +96,7 @@ impl Replay {
         &self,
         log: &log::Reader,
         mut newest: u64,
-        end: Option<Spot>,
+        end: Option<ReplayPoint>,
         stamp: u64,
     ) -> Replayed {
         while let Some((mut screen, base)) = self.key_frame(log, newest) {
@@ -108,7 +108,7 @@ impl Replay {
             // A resize needs rows that were already above the screen of this frame.
             newest = base.offset.get().saturating_sub(1);
         }
-        let start = Spot { offset: self.from, resizes: 0 };
+        let start = ReplayPoint { offset: self.from, resizes: 0 };
         let resizes = self.resizes(log, self.size, start, end);
         let all = log.sizes(self.from.get(), self.until.get());
         let size = all.first().map_or(self.size, |first| size::for_screen(first.before));
@@ -121,7 +121,7 @@ impl Replay {
     }
 
     /// The newest key frame of this run at or before an offset.
-    fn key_frame(&self, log: &log::Reader, mut newest: u64) -> Option<(Screen, Spot)> {
+    fn key_frame(&self, log: &log::Reader, mut newest: u64) -> Option<(Screen, ReplayPoint)> {
         loop {
             let frame = log.key_frame(newest)?;
             if let Some((head, screen)) = Head::split(&frame.bytes) {
@@ -129,7 +129,8 @@ impl Replay {
                     // Those before it are of earlier runs.
                     return None;
                 }
-                let place = Spot { offset: Offset::new(frame.offset), resizes: head.resizes };
+                let place =
+                    ReplayPoint { offset: Offset::new(frame.offset), resizes: head.resizes };
                 let screen = Screen::from_frame(screen);
                 if let Some(screen) = screen.filter(|screen| screen.offset() == frame.offset) {
                     return Some((screen, place));
@@ -145,8 +146,8 @@ impl Replay {
         &self,
         log: &log::Reader,
         size: Size,
-        start: Spot,
-        end: Option<Spot>,
+        start: ReplayPoint,
+        end: Option<ReplayPoint>,
     ) -> Vec<SizeMark> {
         let last = end.map_or(self.until, |end| end.offset);
         let mut marks = log.sizes(start.offset.get(), last.get());
@@ -163,7 +164,7 @@ impl Replay {
 
     /// The size at the end is known. If it is not that of the last resize, an older patterm, which does not record
     /// them, has resized the terminal later; or this one was killed before it did.
-    fn end_with_size(&self, marks: &mut Vec<SizeMark>, size: Size, start: Spot) {
+    fn end_with_size(&self, marks: &mut Vec<SizeMark>, size: Size, start: ReplayPoint) {
         let (before, after) = (size::for_terminal(size), size::for_terminal(self.size));
         match marks.last().copied() {
             None if before != after => {
@@ -186,7 +187,7 @@ impl Replay {
         log: &log::Reader,
         mut screen: Screen,
         resizes: &[SizeMark],
-        end: Option<Spot>,
+        end: Option<ReplayPoint>,
     ) -> Option<Screen> {
         // Replies, notifications and clipboard writes must not happen again.
         screen.set_replay(true);
