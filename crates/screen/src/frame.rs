@@ -31,8 +31,8 @@ const ENGINE: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
 /// Larger screens have no frames. Each cell costs a few nanoseconds while the screen is locked.
 const MAX_CELLS: usize = 64 << 10;
 
-/// Bytes of a frame before it is packed.
-const MAX_BYTES: usize = 512 << 10;
+/// Bytes of a frame before it is packed. One with more would be too large for a log's index anyway.
+const MAX_BYTES: usize = 128 << 10;
 
 /// Saved modes and changed colours: more than there are.
 const MAX_LISTED: usize = 512;
@@ -232,6 +232,9 @@ fn put_page(
         out.number(if *begun == 0 { 0 } else { offset.wrapping_sub(*begun).wrapping_add(1) });
         out.size(*extent);
         cells.row(out, &grid[line(row)][..])?;
+        if out.bytes.len() > MAX_BYTES {
+            return None;
+        }
     }
     put_cursor(out, &grid.cursor, cells)?;
     put_saved(out, saved, cells)?;

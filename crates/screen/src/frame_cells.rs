@@ -7,8 +7,9 @@ use alacritty_terminal::vte::ansi::{Color, NamedColor, Rgb};
 
 use crate::frame_bytes::{FrameReader, FrameWriter};
 
-/// Styles that are looked through for one that was used before. A screen with more has some of them twice.
-const STYLES_SEARCHED: usize = 64;
+/// Styles that are looked through for one that was used before. A screen with more has some of them twice, and packing
+/// makes up for it.
+const STYLES_SEARCHED: usize = 16;
 
 /// Kinds of runs, in the lowest two bits of a run's first number; the others are the number of its style.
 const TEXT: u64 = 0;

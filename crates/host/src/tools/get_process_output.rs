@@ -58,10 +58,10 @@ pub(super) struct Args {
 /// The members depend on the mode.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// The visible rows, or the lines of the scrollback.
+    /// Visible rows, or lines of the scrollback.
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<Vec<String>>,
-    /// How many blank rows follow at the end of the screen; `rows` omits them.
+    /// Blank rows at the end, which `rows` omits.
     #[serde(skip_serializing_if = "Option::is_none")]
     blank_rows: Option<usize>,
     /// The position of the cursor.
@@ -70,22 +70,22 @@ pub(super) struct Answer {
     /// The size of the screen.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<SizeAnswer>,
-    /// Increases with every change of the screen.
+    /// Grows with every change.
     #[serde(skip_serializing_if = "Option::is_none")]
     screen_version: Option<u64>,
-    /// The screen has not changed since since_offset.
+    /// Not changed since since_offset.
     #[serde(skip_serializing_if = "Option::is_none")]
     unchanged: Option<bool>,
     /// The text printed since the offset.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// The offset of the text.
+    /// The offset of the text, or of the screen in the past.
     #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<u64>,
     /// The offset for the next call.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u64>,
-    /// How many bytes before the text are lost.
+    /// Lost bytes before the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     dropped: Option<u64>,
     /// There is more: continue at next_offset, or with order last, before offset.

@@ -16,6 +16,9 @@ const EVERY_BYTES: u64 = 1 << 20;
 /// The same if the terminal got another size in between. What is replayed from then on needs no rows of the history.
 const EVERY_RESIZE_BYTES: u64 = 64 << 10;
 
+/// Output after which a frame is tried again that could not be taken.
+const AGAIN_BYTES: u64 = 64 << 10;
+
 /// Frames that wait for the disk. If it is slower than the output, the others are left out.
 const WAITING: usize = 64;
 
@@ -37,6 +40,12 @@ impl FrameSide {
     pub(super) fn set_last(&self, offset: Offset) {
         self.last.store(offset, Ordering::Relaxed);
         self.resized.store(false, Ordering::Relaxed);
+    }
+
+    /// None can be taken here.
+    fn postpone(&self, parsed: Offset) {
+        let waited = EVERY_BYTES - AGAIN_BYTES;
+        self.last.store(Offset::new(parsed.get().saturating_sub(waited)), Ordering::Relaxed);
     }
 
     pub(super) fn note_resize(&self) {
@@ -69,10 +78,13 @@ impl FrameWriter {
         if !run.is_rebuilt() || !run.frames.is_due(parsed) {
             return;
         }
-        // In the middle of a sequence there is none; the next turn tries again.
-        if let Some(frame) = run.key_frame() {
-            run.frames.set_last(Offset::new(frame.offset));
-            let _ = self.waiting.try_send((run.log.clone(), frame));
+        match run.key_frame() {
+            Some(frame) => {
+                run.frames.set_last(Offset::new(frame.offset));
+                let _ = self.waiting.try_send((run.log.clone(), frame));
+            }
+            // In the middle of a sequence; or the screen is too large.
+            None => run.frames.postpone(parsed),
         }
     }
 }

@@ -195,6 +195,8 @@ impl Rebuilds {
 
     fn next(&self) -> Option<Arc<ProcessRun>> {
         let mut state = lock(&self.0);
+        // Nobody needs the rows of a process that was closed.
+        state.above.retain(|run| Arc::strong_count(run) > 1);
         let run = state.queue.pop_front().or_else(|| {
             let wanted = state.above.iter().position(|run| run.is_wanted());
             state.above.remove(wanted.unwrap_or(0))
