@@ -17,7 +17,7 @@ const EVERY_BYTES: u64 = 1 << 20;
 const EVERY_RESIZE_BYTES: u64 = 64 << 10;
 
 /// Output after which a frame is tried again that could not be taken.
-const AGAIN_BYTES: u64 = 64 << 10;
+const AGAIN_BYTES: u64 = 128 << 10;
 
 /// Frames that wait for the disk. If it is slower than the output, the others are left out.
 const WAITING: usize = 64;
@@ -29,11 +29,17 @@ pub(super) struct FrameSide {
     last: AtomicOffset,
     /// The terminal got another size after that.
     resized: AtomicBool,
+    /// The next one is not tried before this offset.
+    not_before: AtomicOffset,
 }
 
 impl FrameSide {
     pub(super) fn new(begun: Offset) -> Self {
-        Self { last: AtomicOffset::new(begun), resized: AtomicBool::new(false) }
+        Self {
+            last: AtomicOffset::new(begun),
+            resized: AtomicBool::new(false),
+            not_before: AtomicOffset::default(),
+        }
     }
 
     /// The last one was taken here.
@@ -44,8 +50,7 @@ impl FrameSide {
 
     /// None can be taken here.
     fn postpone(&self, parsed: Offset) {
-        let waited = EVERY_BYTES - AGAIN_BYTES;
-        self.last.store(Offset::new(parsed.get().saturating_sub(waited)), Ordering::Relaxed);
+        self.not_before.store(parsed.plus(AGAIN_BYTES), Ordering::Relaxed);
     }
 
     pub(super) fn note_resize(&self) {
@@ -54,8 +59,9 @@ impl FrameSide {
 
     fn is_due(&self, parsed: Offset) -> bool {
         let printed = parsed.bytes_since(self.last.load(Ordering::Relaxed));
-        printed >= EVERY_BYTES
-            || (printed >= EVERY_RESIZE_BYTES && self.resized.load(Ordering::Relaxed))
+        let is_due = printed >= EVERY_BYTES
+            || (printed >= EVERY_RESIZE_BYTES && self.resized.load(Ordering::Relaxed));
+        is_due && parsed >= self.not_before.load(Ordering::Relaxed)
     }
 }
 
