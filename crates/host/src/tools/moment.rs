@@ -127,3 +127,34 @@ fn second_time(time: u64, events: &EventLog) -> Option<u64> {
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use patterm_events::{About, DEFAULT_BYTES};
+    use patterm_store::clock::{self, Clock};
+    use tokio::sync::watch;
+
+    use super::*;
+
+    const HOUR: u64 = 3_600_000;
+    const NOW: u64 = 490_000 * HOUR;
+
+    #[test]
+    fn a_time_that_the_clock_showed_twice_has_two_moments() {
+        let dir = tempfile::tempdir().unwrap();
+        let now = |up_ms, wall_ms| clock::Moment { boot: "b".into(), up_ms, wall_ms };
+        let clock = Arc::new(watch::Sender::new(now(HOUR, NOW)));
+        let events = EventLog::open(dir.path(), DEFAULT_BYTES, Clock::Fake(clock.clone())).unwrap();
+        let record = || events.record(About::project(), Fact::ViewDetached {});
+        record();
+        // Ten minutes later it is set back by an hour.
+        clock.send_replace(now(HOUR + 600_000, NOW + 600_000 - HOUR));
+        record();
+        let twice = NOW - 600_000;
+        assert_eq!(second_time(twice, &events), Some(NOW - 600_000 + HOUR));
+        assert_eq!(second_time(NOW - HOUR, &events), None);
+        assert_eq!(second_time(NOW + 600_000, &events), None);
+    }
+}

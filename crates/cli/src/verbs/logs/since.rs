@@ -209,4 +209,60 @@ mod tests {
             assert_eq!(given.parse::<Since>().unwrap().wall_ms(&now), first, "{given}");
         }
     }
+
+    /// Two hours east until 03:00 on 2026-10-25, when clocks are set back to 02:00.
+    #[derive(Debug, Clone, Copy)]
+    struct Autumn;
+
+    fn autumn(hour: u32) -> NaiveDateTime {
+        NaiveDate::from_ymd_opt(2026, 10, 25).unwrap().and_hms_opt(hour, 0, 0).unwrap()
+    }
+
+    impl TimeZone for Autumn {
+        type Offset = FixedOffset;
+
+        fn from_offset(_: &FixedOffset) -> Self {
+            Self
+        }
+
+        fn offset_from_local_date(&self, _: &NaiveDate) -> MappedLocalTime<FixedOffset> {
+            MappedLocalTime::None
+        }
+
+        fn offset_from_local_datetime(
+            &self,
+            local: &NaiveDateTime,
+        ) -> MappedLocalTime<FixedOffset> {
+            let [summer, winter] = [7_200, 3_600].map(|east| FixedOffset::east_opt(east).unwrap());
+            match local {
+                local if *local < autumn(2) => MappedLocalTime::Single(summer),
+                local if *local < autumn(3) => MappedLocalTime::Ambiguous(summer, winter),
+                _ => MappedLocalTime::Single(winter),
+            }
+        }
+
+        fn offset_from_utc_date(&self, _: &NaiveDate) -> FixedOffset {
+            FixedOffset::east_opt(3_600).unwrap()
+        }
+
+        fn offset_from_utc_datetime(&self, utc: &NaiveDateTime) -> FixedOffset {
+            FixedOffset::east_opt(if *utc < autumn(1) { 7_200 } else { 3_600 }).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_time_that_was_twice_has_both_moments() {
+        let now = Autumn.from_utc_datetime(&autumn(12));
+        let utc = |hour: u32, minutes: u64| {
+            autumn(hour).and_utc().timestamp_millis() as u64 + minutes * 60_000
+        };
+        for given in ["02:30", "2026-10-25 02:30"] {
+            let moments = given.parse::<Since>().unwrap().moments(&now);
+            assert_eq!(moments, [utc(0, 30), utc(1, 30)], "{given}");
+        }
+        for (given, expected) in [("03:30", utc(2, 30)), ("01:30", utc(0, 0) - 1_800_000)] {
+            assert_eq!(given.parse::<Since>().unwrap().moments(&now), [expected; 2], "{given}");
+        }
+        assert_eq!("10m".parse::<Since>().unwrap().moments(&now), [utc(11, 50); 2]);
+    }
 }
