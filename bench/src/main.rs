@@ -22,6 +22,7 @@ mod proxy_call;
 mod proxy_start;
 mod record;
 mod report;
+mod restart;
 mod row;
 mod search;
 mod session;
@@ -66,6 +67,7 @@ const FAMILIES: &[(&str, Measure)] = &[
     ("idle", idle::measure),
     ("search", search::measure),
     ("waiters", waiters::measure),
+    ("restart", restart::measure),
     ("growth", growth::measure),
     ("soak", soak::measure),
 ];

@@ -71,14 +71,20 @@ impl Workspace {
         let of_user = workspace.folder().join("config/patterm");
         std::fs::create_dir_all(&of_user)?;
         std::fs::write(of_user.join("config.toml"), settings)?;
-        let served = workspace.patterm(&["serve", "--json"]).args(flags).output()?;
+        workspace.find_server(flags)?;
+        Ok(workspace)
+    }
+
+    /// Finds the server, which is started with these flags if there is none.
+    pub(crate) fn find_server(&mut self, flags: &[&str]) -> anyhow::Result<()> {
+        let served = self.patterm(&["serve", "--json"]).args(flags).output()?;
         let entry: Value = serde_json::from_slice(&served.stdout).with_context(|| {
             format!("patterm serve: {}", String::from_utf8_lossy(&served.stderr))
         })?;
-        workspace.server = entry["pid"].as_u64().context("no pid")?.try_into()?;
-        workspace.socket = entry["socket"].as_str().context("no socket")?.into();
-        workspace.http = entry["http"].as_str().and_then(|http| http.parse().ok());
-        Ok(workspace)
+        self.server = entry["pid"].as_u64().context("no pid")?.try_into()?;
+        self.socket = entry["socket"].as_str().context("no socket")?.into();
+        self.http = entry["http"].as_str().and_then(|http| http.parse().ok());
+        Ok(())
     }
 
     /// The folder of this run, removed at its end.

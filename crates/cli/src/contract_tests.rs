@@ -157,10 +157,11 @@ fn arguments_that_are_sent_exist() {
         StartProcess::NAME,
         CloseProcess::NAME,
         GetProcessPorts::NAME,
-        GetScreen::NAME,
     ] {
         check(tool, to_json(&ProcessRef { process_id: text() }));
     }
+    let at = Some(ScreenMoment::Offset(1));
+    check(GetScreen::NAME, to_json(&ScreenArgs { process_id: text(), at }));
     let mode = TextMode::Stream;
     check(
         GetText::NAME,

@@ -150,6 +150,12 @@ impl Pane {
         rustix::io::ioctl_fionread(ioctl_tiocgptpeer(&self.master, flags)?)
     }
 
+    /// The size of the program's terminal.
+    pub fn size(&self) -> rustix::io::Result<Size> {
+        let size = rustix::termios::tcgetwinsize(&self.master)?;
+        Ok(Size { rows: size.ws_row, columns: size.ws_col })
+    }
+
     /// Sets the size of the program's terminal.
     pub fn resize(&self, size: Size) -> rustix::io::Result<()> {
         rustix::termios::tcsetwinsize(&self.master, size.into())

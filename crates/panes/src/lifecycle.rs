@@ -354,7 +354,10 @@ impl Panes {
 
     /// Adds a pane to the data plane, with a screen that shows the output of this run in the log.
     pub(crate) fn attach(&self, process: &Process, pane: Arc<Pane>, log: Log) {
-        let replay = replay(process, &log.reader(), u64::MAX, self.version_base(&process.id));
+        // The entry is updated a little later than the terminal.
+        let size = pane.size().ok().filter(|size| size.rows > 0 && size.columns > 0);
+        let version_base = self.version_base(&process.id);
+        let replay = replay(process, size, &log.reader(), u64::MAX, version_base);
         let run = run_of(process, Some(pane.clone()), &log, replay);
         run.set_mark(process.output_mark.unwrap_or_default());
         run.keep_draft(DraftMark::within(&self.output_folder(&process.id)));
@@ -560,12 +563,20 @@ pub(crate) fn run_of(
     })
 }
 
-/// The last `most` bytes of a process's current run, to be replayed.
-pub(crate) fn replay(process: &Process, log: &Reader, most: u64, version_base: u64) -> Replay {
-    let size = size::for_screen(process.recipe.as_ref().map_or(SIZE, |recipe| recipe.size));
+/// The last `most` bytes of a process's current run, to be replayed; `size` is that of its terminal, if it is known.
+pub(crate) fn replay(
+    process: &Process,
+    size: Option<patterm_keeper::Size>,
+    log: &Reader,
+    most: u64,
+    version_base: u64,
+) -> Replay {
+    let recorded = process.recipe.as_ref().map_or(SIZE, |recipe| recipe.size);
+    let size = size::for_screen(size.unwrap_or(recorded));
     let end = Offset::new(log.end());
     let from = process.run_offset.max(Offset::new(end.get().saturating_sub(most)));
-    Replay { size, from, until: end.max(process.run_offset), version_base }
+    let until = end.max(process.run_offset);
+    Replay { run: process.runs, size, from, until, version_base }
 }
 
 /// Replaces an entry that was closed while a caller waited for its end.

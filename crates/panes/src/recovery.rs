@@ -103,7 +103,11 @@ impl Panes {
 
     /// Makes the output of a run that is over available again.
     fn show_last(&self, process: &Process, log: &Log) {
-        let replay = replay(process, &log.reader(), REPLAY_BYTES, self.version_base(&process.id));
+        let output = log.reader();
+        let marks = output.sizes(process.run_offset.get(), output.end());
+        let size = marks.last().map(|last| last.after);
+        let version_base = self.version_base(&process.id);
+        let replay = replay(process, size, &output, REPLAY_BYTES, version_base);
         let run = run_of(process, None, log, replay);
         run.set_over(process.exit);
         if !replay.is_empty() {

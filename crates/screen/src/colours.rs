@@ -98,6 +98,19 @@ impl Colours {
         }
     }
 
+    /// All colours that are changed, by their places.
+    pub(crate) fn all_changed(&self) -> impl Iterator<Item = (usize, Rgb)> + '_ {
+        let all = self.0.iter().flat_map(|all| all.iter().enumerate());
+        all.filter_map(|(place, colour)| Some((place, (*colour)?)))
+    }
+
+    /// Changes the colour in this place; `None` if there is no such place.
+    pub(crate) fn set_place(&mut self, place: usize, colour: Rgb) -> Option<()> {
+        let none = || Box::new([None; PALETTE + SPECIAL + DYNAMIC]);
+        *self.0.get_or_insert_with(none).get_mut(place)? = Some(colour);
+        Some(())
+    }
+
     /// Resets the whole palette.
     pub(crate) fn reset_palette(&mut self) {
         (0..=u8::MAX).for_each(|index| self.reset(Slot::Palette(index)));

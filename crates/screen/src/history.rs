@@ -53,6 +53,15 @@ pub(crate) struct StoredRow {
 /// A line of the history, wrapped into rows, with its offset in the output.
 type WrappedLine = (u64, Vec<StyledRow>);
 
+/// The last lines of a history.
+struct LastLines {
+    lines: Vec<WrappedLine>,
+    /// The block and the row where they begin.
+    start: (usize, usize),
+    /// There are as many as were asked for, whatever is above them.
+    is_whole: bool,
+}
+
 #[derive(Debug, Default)]
 struct Block {
     text: String,
@@ -94,6 +103,12 @@ impl Block {
     }
 }
 
+/// Where rows that are restored later have to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Junction {
+    next_line: u64,
+}
+
 /// The rows above a screen.
 #[derive(Debug, Default)]
 pub struct History {
@@ -104,6 +119,8 @@ pub struct History {
     /// The last row wraps, so the next one belongs to the same line.
     open: bool,
     stamp: u64,
+    /// Rows above these are still to be restored.
+    older: Option<Junction>,
     /// Characters that may join others have been printed. Most output has none, and needs no check.
     pub(crate) may_join: bool,
     scratch: Vec<u8>,
@@ -125,6 +142,8 @@ impl History {
         let before = self.bytes();
         while before - self.bytes() < bytes {
             let Some(block) = self.blocks.pop_front() else { break };
+            // What is older is dropped as well.
+            self.older = None;
             self.sealed -= if self.blocks.is_empty() { 0 } else { block.footprint() };
             // The capacity of the list counts too.
             if self.blocks.capacity() > 2 * self.blocks.len() + 8 {
@@ -197,7 +216,8 @@ impl History {
     /// Rows wrapped for a width: `count` rows that end `skip` rows above the screen, oldest first.
     #[must_use]
     pub fn styled(&self, columns: u16, skip: usize, count: usize) -> Vec<StyledRow> {
-        let (lines, _) = self.last_lines(skip.saturating_add(count), usize::from(columns));
+        let LastLines { lines, .. } =
+            self.last_lines(skip.saturating_add(count), usize::from(columns));
         let mut rows: Vec<_> = lines.into_iter().flat_map(|(_, rows)| rows).collect();
         rows.truncate(rows.len().saturating_sub(skip));
         rows.split_off(rows.len().saturating_sub(count))
@@ -299,22 +319,72 @@ impl History {
     /// Drops all rows; line numbers continue.
     pub(crate) fn clear(&mut self) {
         self.blocks = VecDeque::new();
-        (self.sealed, self.open) = (0, false);
+        (self.sealed, self.open, self.older) = (0, false, None);
+    }
+
+    /// An empty history, whose next line has this number; `has_older`: there are rows above it, which are restored
+    /// later.
+    pub(crate) fn continued(next_line: u64, open: bool, may_join: bool, has_older: bool) -> Self {
+        let older = has_older.then_some(Junction { next_line });
+        Self { next_line, open, may_join, older, ..Self::default() }
+    }
+
+    /// Whether rows above these are still to be restored.
+    #[must_use]
+    pub fn is_incomplete(&self) -> bool {
+        self.older.is_some()
+    }
+
+    /// No more rows are restored: those above are gone.
+    pub fn give_up_older(&mut self) {
+        self.older = None;
+    }
+
+    /// Puts the rows above that were still to be restored, from a screen that has the output before these. If they were
+    /// cleared or dropped meanwhile, nothing happens.
+    pub fn restore_older(&mut self, mut older: Self) {
+        let Some(junction) = self.older.take() else { return };
+        // Without its beginning, a log gives fewer lines than there were. If it gives more, it is not the same output.
+        let Some(shift) = junction.next_line.checked_sub(older.next_line) else { return };
+        self.older = older.older.map(|it| Junction { next_line: it.next_line + shift });
+        if older.is_empty() {
+            return;
+        }
+        older.blocks.iter_mut().for_each(|block| block.first_line += shift);
+        if let Some(last) = older.blocks.back_mut() {
+            last.text.shrink_to_fit();
+            last.meta.shrink_to_fit();
+        }
+        let restored: usize = older.blocks.iter().map(Block::footprint).sum();
+        let offset = older.blocks.back().map_or(0, |block| block.last_offset);
+        let is_empty = self.blocks.is_empty();
+        std::mem::swap(&mut self.blocks, &mut older.blocks);
+        self.blocks.append(&mut older.blocks);
+        if is_empty {
+            self.sealed = restored - self.blocks.back().map_or(0, Block::footprint);
+            self.begin_block(offset);
+        } else {
+            self.sealed += restored;
+        }
+    }
+
+    /// Whether `pop_lines` gives the same whatever is above these rows.
+    pub(crate) fn has_lines(&self, count: usize, columns: usize) -> bool {
+        self.older.is_none() || count == 0 || self.last_lines(count, columns).is_whole
     }
 
     /// Removes and returns the last lines, at least `count` rows at this width if there are that many,
     /// so that a resize can show them again.
     pub(crate) fn pop_lines(&mut self, count: usize, columns: usize) -> Vec<WrappedLine> {
-        let (lines, (block, row)) = self.last_lines(count, columns);
+        let LastLines { lines, start: (block, row), .. } = self.last_lines(count, columns);
         if !lines.is_empty() {
             self.truncate(block, row);
         }
         lines
     }
 
-    /// The last complete lines, wrapped for a width, until there are `count` rows; and the block and row
-    /// where they begin.
-    fn last_lines(&self, count: usize, columns: usize) -> (Vec<WrappedLine>, (usize, usize)) {
+    /// The last complete lines, wrapped for a width, until there are `count` rows.
+    fn last_lines(&self, count: usize, columns: usize) -> LastLines {
         let mut found: Vec<WrappedLine> = Vec::new();
         let (mut total, mut start) = (0, (self.blocks.len(), 0));
         let mut line: VecDeque<StyledRow> = VecDeque::new();
@@ -336,12 +406,13 @@ impl History {
                 (line_start, line_offset) = ((index, row), record.offset);
             }
         }
-        if total < count && !line.is_empty() {
+        let is_whole = total >= count;
+        if !is_whole && !line.is_empty() {
             found.push((line_offset, wrap::wrap(line.make_contiguous(), columns)));
             start = line_start;
         }
         found.reverse();
-        (found, start)
+        LastLines { lines: found, start, is_whole }
     }
 
     /// Drops the given row and all rows after it. Later lines get new numbers.

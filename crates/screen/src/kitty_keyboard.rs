@@ -1,7 +1,7 @@
 //! The kitty keyboard's flags: a stack for each of the two screens.
 
 /// Depth of each screen's stack; the same as in alacritty and kitty.
-const STACK_LIMIT: usize = 16;
+pub(crate) const STACK_LIMIT: usize = 16;
 
 /// All five flags.
 const FLAGS: u16 = 0b1_1111;
@@ -21,6 +21,11 @@ impl KittyKeyboard {
     /// The stack of the visible screen, and that of the other one.
     pub(crate) fn stacks(&self) -> (&[u8], &[u8]) {
         (&self.shown, &self.other)
+    }
+
+    /// With these stacks, of the visible screen and of the other one.
+    pub(crate) fn from_stacks(shown: Vec<u8>, other: Vec<u8>) -> Self {
+        Self { shown, other }
     }
 
     pub(crate) fn push(&mut self, flags: u16) {

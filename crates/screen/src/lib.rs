@@ -15,6 +15,11 @@ mod cursor;
 mod edit;
 mod emulator;
 mod escape;
+mod frame;
+mod frame_bytes;
+mod frame_cells;
+#[cfg(test)]
+mod frame_tests;
 mod history;
 #[cfg(test)]
 mod history_tests;
@@ -25,6 +30,7 @@ mod keys_tests;
 mod kitty_keyboard;
 mod modes;
 mod notice;
+mod pack;
 mod page;
 mod parser;
 mod paste;

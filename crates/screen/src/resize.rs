@@ -14,6 +14,32 @@ use crate::style::{self, DEFAULT_BACKGROUND, DEFAULT_FOREGROUND, Span, Style};
 /// Rows restored from the history at most: enough to fill the largest screen, few enough to be fast.
 const MAX_RESTORED_ROWS: usize = 2_000;
 
+/// Whether the result is the same whatever is above an incomplete history.
+pub(crate) fn has_history_for(emulator: &Emulator, size: Size) -> bool {
+    let (rows, columns) = (usize::from(size.rows), usize::from(size.columns));
+    let Wanted { count, .. } = Wanted::of(emulator.main(), &emulator.history, rows, columns);
+    emulator.history.has_lines(count, emulator.main().columns())
+}
+
+/// The rows of the history that a resize needs.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    count: usize,
+    /// The page gets more rows or columns, and was full.
+    grows: bool,
+}
+
+impl Wanted {
+    fn of(page: &Page, history: &History, rows: usize, columns: usize) -> Self {
+        let is_full = page.used_rows().max(page.row() + 1) == page.rows();
+        let grows = is_full && (rows > page.rows() || columns > page.columns());
+        // A wider row can hold several old ones. A line that continues on the page is wrapped as a whole.
+        let ratio = columns.div_ceil(page.columns());
+        let count = if grows { rows * ratio } else { usize::from(history.is_open()) };
+        Self { count: count.min(MAX_RESTORED_ROWS), grows }
+    }
+}
+
 pub(crate) fn resize(emulator: &mut Emulator, size: Size) {
     let (rows, columns) = (usize::from(size.rows), usize::from(size.columns));
     if let Some(main) = &mut emulator.hidden_main {
@@ -42,14 +68,10 @@ fn resize_alternate(page: &mut Page, rows: usize, columns: usize) {
 }
 
 fn resize_main(page: &mut Page, history: &mut History, rows: usize, columns: usize) {
-    let is_full = page.used_rows().max(page.row() + 1) == page.rows();
-    let grows = is_full && (rows > page.rows() || columns > page.columns());
+    let Wanted { count, grows } = Wanted::of(page, history, rows, columns);
     let mut reflow = Reflow::default();
-    if grows || history.is_open() {
-        // A wider row can hold several old ones. A line that continues on the page is wrapped as a whole.
-        let ratio = columns.div_ceil(page.columns());
-        let wanted = if grows { rows * ratio } else { 1 };
-        for (offset, lines) in history.pop_lines(wanted.min(MAX_RESTORED_ROWS), page.columns()) {
+    if count > 0 {
+        for (offset, lines) in history.pop_lines(count, page.columns()) {
             for row in lines {
                 let mut cells = Vec::new();
                 row.spans.iter().for_each(|span| push_cells(&mut cells, span));

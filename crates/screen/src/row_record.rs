@@ -228,7 +228,7 @@ fn is_plain(cell: &Cell) -> bool {
             || (cell.underline_color().is_none() && cell.hyperlink().is_none()))
 }
 
-fn put_number(out: &mut Vec<u8>, mut number: u64) {
+pub(crate) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -236,7 +236,7 @@ fn put_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-fn take_number(bytes: &mut &[u8]) -> u64 {
+pub(crate) fn take_number(bytes: &mut &[u8]) -> u64 {
     let (mut number, mut shift) = (0, 0);
     while let Some((&byte, rest)) = bytes.split_first() {
         *bytes = rest;

@@ -9,6 +9,7 @@ use alacritty_terminal::term::cell::{Cell, Flags};
 use crate::bulk::{Bypassed, KeptRows, Then};
 use crate::colours::Colours;
 use crate::emulator::Emulator;
+use crate::frame;
 use crate::history::{self, History, Line, RowText};
 use crate::modes::Modes;
 use crate::notice::{Notice, ProgressReport};
@@ -354,6 +355,35 @@ impl Screen {
     #[must_use]
     pub fn snapshot(&self) -> Vec<u8> {
         [snapshot::snapshot(self.shown()), self.parser.pending()].concat()
+    }
+
+    /// All state of the screen, exactly, for [`Screen::from_frame`]; only the rows above it are not in it. `None` in the
+    /// middle of a sequence, and for a huge screen.
+    #[must_use]
+    pub fn frame(&self) -> Option<Vec<u8>> {
+        let emulator = self.shown();
+        self.parser.is_ground().then(|| frame::encode(emulator)).flatten()
+    }
+
+    /// The screen of a frame. Its history is empty, and incomplete if there were rows above the screen. `None` if the
+    /// frame is damaged, or of another version of this crate.
+    #[must_use]
+    pub fn from_frame(frame: &[u8]) -> Option<Self> {
+        let emulator = frame::decode(frame)?;
+        Some(Self { emulator, ..Self::new(Size::new(1, 1)) })
+    }
+
+    /// Whether a resize gives the same screen as with a complete history.
+    #[must_use]
+    pub fn has_history_for(&self, size: Size) -> bool {
+        let size = Size::new(size.rows, size.columns);
+        size == self.size() || resize::has_history_for(self.shown(), size)
+    }
+
+    /// The rows above the screen, for another screen that continues this one's output.
+    #[must_use]
+    pub fn into_history(self) -> History {
+        self.emulator.history
     }
 
     /// Answers queries for checksums of the screen (DECRQCRA) and for titles. Only tests use it: a program could read

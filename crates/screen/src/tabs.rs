@@ -12,6 +12,16 @@ impl Tabs {
         Self((0..columns).map(|column| column % STEP == 0).collect())
     }
 
+    /// With a stop in each column that has `true`.
+    pub(crate) fn from_stops(stops: Vec<bool>) -> Self {
+        Self(stops)
+    }
+
+    /// For each column, whether it is a stop.
+    pub(crate) fn stops(&self) -> &[bool] {
+        &self.0
+    }
+
     /// New columns get the default stops.
     pub(crate) fn resize(&mut self, columns: usize) {
         let old = self.0.len();

@@ -4,7 +4,7 @@
 pub(crate) const TITLE_LIMIT: usize = 1_024;
 
 /// Depth of the stack; the same as in xterm.
-const STACK_LIMIT: usize = 10;
+pub(crate) const STACK_LIMIT: usize = 10;
 
 /// The titles and the stack of saved ones.
 #[derive(Debug, Clone, Default)]
@@ -13,7 +13,7 @@ pub(crate) struct Title {
     /// The short one (OSC 1), which nothing shows.
     pub(crate) icon: String,
     /// Both, as they were.
-    stack: Vec<(String, String)>,
+    pub(crate) stack: Vec<(String, String)>,
 }
 
 impl Title {

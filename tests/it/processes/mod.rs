@@ -9,6 +9,7 @@ mod environment;
 mod faults;
 mod full_disk;
 mod keeper_faults;
+mod key_frames;
 mod life;
 mod logs;
 mod merged_logs;

@@ -33,7 +33,7 @@ fn check_answers(line: &str) {
 }
 
 /// The current server of a place, started if there is none.
-fn server(place: &Place) -> ServerEntry {
+pub(super) fn server(place: &Place) -> ServerEntry {
     serde_json::from_str(&place.run(&["serve", "--json"])).unwrap()
 }
 

@@ -263,7 +263,7 @@ impl Deliverer {
     /// Waits until the screen of a process that an earlier server left is complete. It is rebuilt next.
     async fn rebuilt(&self, id: &ProcessId) {
         if let Some(run) = self.panes.run_of(id) {
-            self.panes.data_plane.rebuilt(&run).await;
+            self.panes.data_plane.completed(&run).await;
         }
     }
 

@@ -1,14 +1,16 @@
 //! `get_process_output`: the screen, the output or the scrollback of a process.
 
 use patterm_keeper::log::Reader;
-use patterm_screen::{Cursor, Size, Stripper, TAIL_BYTES, partial_prefix, strip_complete};
+use patterm_screen::{Cursor, Screen, Size, Stripper, TAIL_BYTES, partial_prefix, strip_complete};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
+use super::moment::{Moment, gone};
 use super::paging::{Order, Part, Wanted};
 use super::process::find_run;
 use super::tool::{Call, Effect, Loading, Tool};
+use patterm_panes::Offset;
 use patterm_panes::data_plane::ProcessRun;
 
 pub(super) struct GetProcessOutput;
@@ -40,6 +42,8 @@ pub(super) struct Args {
     mode: Mode,
     /// stream: the last next_offset; grid: the last screen_version.
     since_offset: Option<u64>,
+    /// grid: an offset or a time in the past.
+    at: Option<Moment>,
     /// stream: oldest (default) or newest part.
     #[serde(default)]
     order: Order,
@@ -54,10 +58,10 @@ pub(super) struct Args {
 /// The members depend on the mode.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// The visible rows, or the lines of the scrollback.
+    /// Visible rows, or lines of the scrollback.
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<Vec<String>>,
-    /// How many blank rows follow at the end of the screen; `rows` omits them.
+    /// Blank rows at the end, which `rows` omits.
     #[serde(skip_serializing_if = "Option::is_none")]
     blank_rows: Option<usize>,
     /// The position of the cursor.
@@ -66,22 +70,22 @@ pub(super) struct Answer {
     /// The size of the screen.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<SizeAnswer>,
-    /// Increases with every change of the screen.
+    /// Grows with every change.
     #[serde(skip_serializing_if = "Option::is_none")]
     screen_version: Option<u64>,
-    /// The screen has not changed since since_offset.
+    /// Not changed since since_offset.
     #[serde(skip_serializing_if = "Option::is_none")]
     unchanged: Option<bool>,
     /// The text printed since the offset.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// The offset of the text.
+    /// The offset of the text, or of the screen in the past.
     #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<u64>,
     /// The offset for the next call.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u64>,
-    /// How many bytes before the text are lost.
+    /// Lost bytes before the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     dropped: Option<u64>,
     /// There is more: continue at next_offset, or with order last, before offset.
@@ -151,16 +155,26 @@ impl Answer {
                 ..Self::default()
             };
         }
-        let mut rows: Vec<_> =
-            screen.rows().into_iter().map(|row| row.trim_end().to_owned()).collect();
-        let all = rows.len();
-        rows.truncate(rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1));
+        let (rows, blank_rows) = rows(&screen);
         Self {
-            blank_rows: Some(all - rows.len()).filter(|blank| *blank > 0),
+            blank_rows,
             rows: Some(rows),
             cursor: Some(screen.cursor().into()),
             size: Some(screen.size().into()),
             screen_version: Some(version),
+            ..Self::default()
+        }
+    }
+
+    /// A screen that was shown in the past, when the output before `offset` was on it.
+    fn past(screen: &Screen, offset: Offset) -> Self {
+        let (rows, blank_rows) = rows(screen);
+        Self {
+            blank_rows,
+            rows: Some(rows),
+            cursor: Some(screen.cursor().into()),
+            size: Some(screen.size().into()),
+            offset: Some(offset.get()),
             ..Self::default()
         }
     }
@@ -212,6 +226,15 @@ impl Answer {
     }
 }
 
+/// The visible rows, and how many blank ones follow.
+fn rows(screen: &Screen) -> (Vec<String>, Option<usize>) {
+    let mut rows: Vec<_> = screen.rows().into_iter().map(|row| row.trim_end().to_owned()).collect();
+    let all = rows.len();
+    rows.truncate(rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1));
+    let blank = all - rows.len();
+    (rows, Some(blank).filter(|blank| *blank > 0))
+}
+
 impl Tool for GetProcessOutput {
     const NAME: &'static str = "get_process_output";
     const TITLE: &'static str = "Output of a process";
@@ -219,7 +242,9 @@ impl Tool for GetProcessOutput {
         `stream`, text since an offset; `scrollback`, its last lines. To wait for something use \
         wait_for_pattern; never poll.";
     const HELP: &'static str = "With mode grid and since_offset = the last screen_version, an \
-        unchanged screen returns {unchanged: true}. Without since_offset, a stream begins at the \
+        unchanged screen returns {unchanged: true}. With `at`, the screen is that of an earlier \
+        moment of the current run: an offset (such as one of an event), or a time like \
+        2026-11-16T09:12:03Z. Without since_offset, a stream begins at the \
         start of the current run. `more` means that the answer was truncated: continue with \
         since_offset = next_offset, or with order last, which begins at the end, with \
         until_offset = offset. An offset beyond the end is set to the end, and `clamped` is true. \
@@ -233,6 +258,21 @@ impl Tool for GetProcessOutput {
         let (process, run) = find_run(&call, &args.process_id).await?;
         // Do not copy more than fits into an answer.
         let answer_bytes = call.host.limits.answer_bytes as u64;
+        if let Some(moment) = args.at {
+            if args.mode != Mode::Grid {
+                return Err(ToolError::invalid(
+                    "at",
+                    "is for mode grid; for text, use since_offset",
+                ));
+            }
+            let (events, begin) = (call.host.events.clone(), process.run_offset);
+            let past = move || -> Result<Answer, ToolError> {
+                let offset = moment.offset(&run, begin, &events)?;
+                let screen = run.screen_at(begin, offset).ok_or_else(|| gone(&run))?;
+                Ok(Answer::past(&screen, offset))
+            };
+            return call.large(past).await?;
+        }
         match args.mode {
             Mode::Grid => Ok(Answer::grid(&run, args.since_offset)),
             Mode::Stream => {

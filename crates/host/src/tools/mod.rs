@@ -23,6 +23,7 @@ mod list_processes;
 mod message_cancel;
 mod message_status;
 mod messages;
+mod moment;
 mod named;
 mod next_run;
 mod paging;

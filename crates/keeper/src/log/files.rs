@@ -46,6 +46,8 @@ pub(super) fn remove(path: &Path) {
     // First, so that no index stays without its file.
     let _ = std::fs::remove_file(index::path(path));
     let _ = std::fs::remove_file(path);
+    // A key frame may have been added meanwhile. Whoever adds one later sees that the file is gone.
+    let _ = std::fs::remove_file(index::path(path));
 }
 
 /// Removes indexes without their files, because 0.1.0 does not know them, and those that a server had not finished

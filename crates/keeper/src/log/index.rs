@@ -13,6 +13,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::key_frame::KeyFrame;
 use super::times::{self, TimeMark};
 
 const MAGIC: [u8; 8] = *b"patidx01";
@@ -20,11 +21,17 @@ const MAGIC: [u8; 8] = *b"patidx01";
 /// The magic number, and the start of the log file.
 const HEAD: usize = 16;
 
-/// The only kind of record so far; 0 is never used, because the rest of a torn file may be zeros.
+/// A time. 0 is never used, because the rest of a torn file may be zeros, and 2 is not used yet.
 const KIND_TIME: u8 = 1;
 
-/// Bytes of times beside one log file: 0.4 % of a large one. The rest of the index's share is for other records.
+/// A key frame.
+const KIND_FRAME: u8 = 3;
+
+/// Bytes of times beside one log file: 0.4 % of a large one. The rest of the index's share is for key frames.
 const TIME_BYTES: usize = 4096;
+
+/// The share of an index in the bytes of its log.
+const SHARE: u64 = 100;
 
 /// How many are left when they no longer fit. A record has at most 16 bytes.
 const THINNED: usize = TIME_BYTES / 16;
@@ -55,6 +62,79 @@ pub(super) fn read_marks(log: &Path, start: u64) -> Vec<TimeMark> {
     read(&path(log), start).marks
 }
 
+/// A key frame as it is stored.
+#[derive(Debug)]
+pub(super) struct FrameRecord {
+    pub(super) frame: KeyFrame,
+    /// The checksum of some bytes before it.
+    before: u32,
+}
+
+impl FrameRecord {
+    /// Whether these are the bytes before it.
+    pub(super) fn is_after(&self, before: &[u8]) -> bool {
+        self.before == checksum(before)
+    }
+
+    fn parse(mut payload: &[u8], start: u64) -> Option<Self> {
+        let offset = start.checked_add(take_varint(&mut payload)?)?;
+        let (before, bytes) = payload.split_first_chunk::<4>()?;
+        let frame = KeyFrame { offset, bytes: bytes.to_vec() };
+        Some(Self { frame, before: u32::from_le_bytes(*before) })
+    }
+}
+
+/// The key frames beside a log file.
+pub(super) fn read_frames(log: &Path, start: u64) -> Vec<FrameRecord> {
+    let index = read(&path(log), start);
+    let (mut rest, mut frames) = (index.others.as_slice(), Vec::new());
+    while let Some((record, after)) = split_record(rest) {
+        rest = after;
+        if record.kind == KIND_FRAME {
+            frames.extend(FrameRecord::parse(record.payload, start));
+        }
+    }
+    frames
+}
+
+/// Adds a key frame to the index beside a log file, unless it would then have more than `most` bytes. `before`: some
+/// bytes before the frame.
+pub(super) fn append_frame(
+    log: &Path,
+    start: u64,
+    frame: &KeyFrame,
+    before: &[u8],
+    most: u64,
+) -> io::Result<bool> {
+    let path = path(log);
+    let index = read(&path, start);
+    let mut payload = Vec::with_capacity(frame.bytes.len() + 16);
+    put_varint(&mut payload, frame.offset.saturating_sub(start));
+    payload.extend_from_slice(&checksum(before).to_le_bytes());
+    payload.extend_from_slice(&frame.bytes);
+    let mut record = Vec::with_capacity(payload.len() + 8);
+    put_record(&mut record, KIND_FRAME, &payload);
+    // All times that may still come are counted.
+    if (HEAD + TIME_BYTES + index.others.len() + record.len()) as u64 > most {
+        return Ok(false);
+    }
+    append_records(&path, start, &index, record)?;
+    Ok(true)
+}
+
+/// The most bytes of the indexes of a log with this many bytes on disk.
+pub(super) fn most_bytes(log_bytes: u64) -> u64 {
+    log_bytes / SHARE
+}
+
+/// The bytes of the index beside a log file.
+pub(super) fn bytes(log: &Path) -> u64 {
+    std::fs::metadata(path(log)).map_or(0, |metadata| metadata.len())
+}
+
+/// The bytes that an index may still get for times.
+pub(super) const BYTES_TO_COME: u64 = (HEAD + TIME_BYTES) as u64;
+
 /// Adds times to the index beside a log file, which is created if it is missing.
 pub(super) fn append(log: &Path, start: u64, new: &[TimeMark]) -> io::Result<()> {
     let path = path(log);
@@ -67,9 +147,14 @@ pub(super) fn append(log: &Path, start: u64, new: &[TimeMark]) -> io::Result<()>
         index.marks.extend(new);
         return rewrite(&path, start, &index);
     }
+    append_records(&path, start, &index, added)
+}
+
+/// Adds records after those that are intact.
+fn append_records(path: &Path, start: u64, index: &Index, added: Vec<u8>) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let options = options.append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    let mut file = options.open(&path)?;
+    let mut file = options.open(path)?;
     if file.metadata()?.len() != index.intact as u64 {
         file.set_len(index.intact as u64)?;
     }

@@ -7,9 +7,13 @@
 
 mod fault;
 mod files;
+#[cfg(test)]
+mod frame_tests;
 mod index;
+mod key_frame;
 mod reader;
 mod segment;
+mod sizes;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -22,10 +26,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use files::block_new_files;
+pub use key_frame::KeyFrame;
 pub use reader::{LogBytes, Reader};
 use segment::Segment;
+pub use sizes::SizeMark;
 use times::TimeWriter;
-pub use times::{TimeMark, time_at};
+pub use times::{TimeMark, offset_after, time_at};
 
 /// Data bytes of a log's first files: a quiet pane costs little, a busy one changes files rarely.
 const SEGMENT_BYTES: [usize; 3] = [60 << 10, 252 << 10, 1020 << 10];
@@ -93,6 +99,9 @@ impl Log {
         self.begun = found.len();
         self.current = found.back().cloned();
         self.times = self.current.as_deref().map(TimeWriter::of).unwrap_or_default();
+        if let Some(current) = &self.current {
+            current.drop_lost_sizes();
+        }
         self.segments.replace(found);
         self.opened = true;
         Ok(())

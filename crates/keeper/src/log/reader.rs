@@ -1,11 +1,15 @@
 //! Reads a log that is being written.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::Reuse;
+use super::index;
+use super::key_frame::KeyFrame;
 use super::segment::Segment;
+use super::sizes::{self, SizeMark};
 use super::times::{self, TimeMark};
 
 /// Reads a log that is being written.
@@ -148,6 +152,51 @@ impl Reader {
         }
         let needed = marks.partition_point(|mark| mark.offset <= from).saturating_sub(1);
         marks.split_off(needed)
+    }
+
+    /// Records a resize of the terminal.
+    pub fn note_size(&self, mark: SizeMark) {
+        let segment = self.read().iter().rev().find(|it| it.start() <= mark.offset).cloned();
+        if let Some(segment) = segment {
+            segment.note_size(mark);
+        }
+    }
+
+    /// The resizes from one offset to another, both included.
+    pub fn sizes(&self, from: u64, to: u64) -> Vec<SizeMark> {
+        let all = self.read();
+        let first = all.partition_point(|segment| segment.end() < from);
+        let segments: Vec<_> = all.range(first..).cloned().collect();
+        drop(all);
+        let segments = segments.iter().take_while(|segment| segment.start() <= to);
+        let mut marks = Vec::new();
+        for mark in segments.filter(|segment| !segment.is_damaged()).flat_map(|it| it.sizes()) {
+            if (from..=to).contains(&mark.offset) {
+                sizes::push(&mut marks, mark);
+            }
+        }
+        marks
+    }
+
+    /// Stores a key frame beside the output that it belongs to. `false` if there is no room for it: all that is stored
+    /// beside a log takes at most 1 % of its bytes.
+    pub fn put_key_frame(&self, frame: &KeyFrame) -> io::Result<bool> {
+        let segments: Vec<_> = self.read().iter().cloned().collect();
+        let contains = |segment: &&Arc<Segment>| {
+            segment.start() < frame.offset && segment.end() >= frame.offset && !segment.is_damaged()
+        };
+        let Some(segment) = segments.iter().rev().find(contains) else { return Ok(false) };
+        let bytes: u64 = segments.iter().map(|segment| segment.disk_bytes()).sum();
+        let used: u64 = segments.iter().map(|segment| index::bytes(segment.path())).sum();
+        let added = frame.bytes.len() as u64 + index::BYTES_TO_COME;
+        Ok(used + added <= index::most_bytes(bytes) && segment.put_key_frame(frame)?)
+    }
+
+    /// The newest key frame at or before an offset. One that does not belong to the output is ignored.
+    pub fn key_frame(&self, offset: u64) -> Option<KeyFrame> {
+        let segments: Vec<_> = self.read().iter().cloned().collect();
+        let mut older = segments.iter().rev().filter(|it| it.start() < offset && !it.is_damaged());
+        older.find_map(|it| it.key_frames().into_iter().rfind(|frame| frame.offset <= offset))
     }
 
     /// Releases the memory of bytes that were written or read, except the last page. They stay in

@@ -17,6 +17,8 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::fault::FaultGuard;
 use super::index;
+use super::key_frame::KeyFrame;
+use super::sizes::{self, HEADER_SIZES, SizeMark};
 use super::times::{self, HEADER_MARKS, TimeMark};
 
 const PAGE: usize = 4096;
@@ -47,6 +49,14 @@ const WORD_NEXT: usize = 3;
 /// The first of the times: two words for each, the offset and then the milliseconds, which are 0 in unused ones.
 /// 0.1.0 neither reads nor clears them; it only leaves offsets that are not in the file.
 const WORD_TIMES: usize = 8;
+/// The first of the resizes: two words for each, the offset and then the sizes, which are 0 in unused ones. As for the
+/// times.
+const WORD_SIZES: usize = WORD_TIMES + 2 * HEADER_MARKS;
+
+const _: () = assert!(8 * (WORD_SIZES + 2 * HEADER_SIZES) <= HEADER);
+
+/// Output before a key frame that is compared with what the frame says of it: the index may be of other output.
+const COMPARED_BYTES: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -55,8 +65,10 @@ pub(super) struct Segment {
     length: AtomicUsize,
     /// The end of the data pages that are mapped for writing. Only the writer uses it.
     prepared: AtomicUsize,
-    /// Held while times move from the header to the index, and while both are read.
+    /// Held while times move from the header to the index, while both are read, and while the index is written.
     marks_lock: Mutex<()>,
+    /// Held while resizes are written or read.
+    sizes_lock: Mutex<()>,
     // Dropped in this order: memory that is no longer mapped must not be guarded.
     guard: FaultGuard,
     mapping: Mapping,
@@ -135,8 +147,9 @@ impl Segment {
         let _ = unsafe { madvise(base, size, Advice::Random) };
         let mapping = Mapping { base: base.cast(), size };
         let (path, length) = (path.to_owned(), AtomicUsize::new(0));
-        let (prepared, marks_lock) = (AtomicUsize::new(0), Mutex::default());
-        Ok(Self { path, start: 0, length, prepared, marks_lock, guard, mapping })
+        let prepared = AtomicUsize::new(0);
+        let (marks_lock, sizes_lock) = (Mutex::default(), Mutex::default());
+        Ok(Self { path, start: 0, length, prepared, marks_lock, sizes_lock, guard, mapping })
     }
 
     /// Recovers bytes beyond the recorded length, up to the last one that is not zero: they were
@@ -218,6 +231,7 @@ impl Segment {
         // SAFETY: nobody else holds this segment, and the range is all of the mapping's data.
         unsafe { self.mapping.base.add(HEADER).write_bytes(0, self.capacity()) };
         self.replace_header_marks(&[]);
+        self.replace_sizes(&[]);
         self.word(WORD_NEXT).store(0, Ordering::Release);
         self.word(WORD_START).store(start, Ordering::Release);
         self.start = start;
@@ -298,6 +312,103 @@ impl Segment {
 
     fn mark_words(&self, at: usize) -> [&AtomicU64; 2] {
         [self.word(WORD_TIMES + 2 * at), self.word(WORD_TIMES + 2 * at + 1)]
+    }
+
+    /// The resizes in its output.
+    pub(super) fn sizes(&self) -> Vec<SizeMark> {
+        let _guard = self.sizes_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.stored_sizes()
+    }
+
+    /// Those of another file that used this one before do not count.
+    fn stored_sizes(&self) -> Vec<SizeMark> {
+        let mut marks = Vec::new();
+        for at in 0..HEADER_SIZES {
+            let [offset, sizes] = self.size_words(at);
+            let both = sizes.load(Ordering::Acquire);
+            if both == 0 {
+                break;
+            }
+            let mark = SizeMark::new(offset.load(Ordering::Relaxed), both);
+            if (self.start..=self.end()).contains(&mark.offset) {
+                sizes::push(&mut marks, mark);
+            }
+        }
+        marks
+    }
+
+    /// Records a resize. One that is older than the last is of a run that is over.
+    pub(super) fn note_size(&self, mark: SizeMark) {
+        let _guard = self.sizes_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut marks = self.stored_sizes();
+        if marks.last().is_some_and(|last| mark.offset < last.offset) {
+            return;
+        }
+        if marks.len() < HEADER_SIZES {
+            return self.set_size(marks.len(), mark);
+        }
+        marks.push(mark);
+        sizes::join(&mut marks, HEADER_SIZES / 2);
+        self.replace_sizes(&marks);
+    }
+
+    /// Called by the writer: resizes in output that was lost would count again once the output reaches their offsets.
+    pub(super) fn drop_lost_sizes(&self) {
+        let _guard = self.sizes_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.replace_sizes(&self.stored_sizes());
+    }
+
+    fn replace_sizes(&self, marks: &[SizeMark]) {
+        for (at, mark) in marks.iter().enumerate() {
+            self.set_size(at, *mark);
+        }
+        for at in (marks.len()..HEADER_SIZES).rev() {
+            self.size_words(at)[1].store(0, Ordering::Release);
+        }
+    }
+
+    /// The sizes are stored last: before, the place is unused.
+    fn set_size(&self, at: usize, mark: SizeMark) {
+        let [offset, sizes] = self.size_words(at);
+        offset.store(mark.offset, Ordering::Relaxed);
+        sizes.store(mark.sizes(), Ordering::Release);
+    }
+
+    fn size_words(&self, at: usize) -> [&AtomicU64; 2] {
+        [self.word(WORD_SIZES + 2 * at), self.word(WORD_SIZES + 2 * at + 1)]
+    }
+
+    /// The key frames in the index that are of this output, in their order.
+    pub(super) fn key_frames(&self) -> Vec<KeyFrame> {
+        let guard = self.marks_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = index::read_frames(&self.path, self.start);
+        drop(guard);
+        let is_ours = |found: &index::FrameRecord| {
+            self.before(found.frame.offset).is_some_and(|before| found.is_after(before))
+        };
+        let mut frames: Vec<_> = found.into_iter().filter(is_ours).map(|it| it.frame).collect();
+        frames.sort_by_key(|frame| frame.offset);
+        frames
+    }
+
+    /// Adds a key frame to the index. `false` if there is no room for it in the index's share of the log.
+    pub(super) fn put_key_frame(&self, frame: &KeyFrame) -> io::Result<bool> {
+        let Some(before) = self.before(frame.offset) else { return Ok(false) };
+        let _guard = self.marks_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = index::most_bytes(self.disk_bytes());
+        let added = index::append_frame(&self.path, self.start, frame, before, most)?;
+        if added && !self.path.exists() {
+            // The file was dropped meanwhile, and its index is not there without it.
+            let _ = std::fs::remove_file(index::path(&self.path));
+            return Ok(false);
+        }
+        Ok(added)
+    }
+
+    /// Some bytes before an offset; `None` if there are too few, or the offset is not in this file.
+    fn before(&self, offset: u64) -> Option<&[u8]> {
+        let at = usize::try_from(offset.checked_sub(self.start)?).ok()?;
+        self.written().get(at.checked_sub(COMPARED_BYTES)?..at)
     }
 
     /// The bytes written so far. If the file fails in the meantime they are zeros.

@@ -31,6 +31,14 @@ pub fn time_at(marks: &[TimeMark], offset: u64) -> Option<u64> {
     Some(marks[after.checked_sub(1)?].wall_ms)
 }
 
+/// The offset of the first byte that was read after a time, according to marks in their order; `None` if all were read
+/// before.
+#[must_use]
+pub fn offset_after(marks: &[TimeMark], wall_ms: u64) -> Option<u64> {
+    let at = marks.partition_point(|mark| mark.wall_ms <= wall_ms);
+    marks.get(at).map(|mark| mark.offset)
+}
+
 /// Adds a mark that follows the others. One that does not was left by a crash in between two steps, and is ignored.
 pub(super) fn push(marks: &mut Vec<TimeMark>, mark: TimeMark) {
     match marks.last_mut() {
@@ -149,6 +157,8 @@ mod tests {
         let times = [9, 10, 19, 20, 1 << 50].map(|at| time_at(&marks, at));
         assert_eq!(times, [None, Some(1_000), Some(1_000), Some(2_000), Some(2_000)]);
         assert_eq!(time_at(&[], 5), None);
+        let offsets = [999, 1_000, 1_999, 2_000].map(|time| offset_after(&marks, time));
+        assert_eq!(offsets, [Some(10), Some(20), Some(20), None]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use patterm_events::current_actor;
+use patterm_screen::Size;
 use patterm_store::sync::lock;
 use patterm_wire::events::Actor;
 use tokio::time::Instant;
@@ -38,6 +39,9 @@ pub(super) struct ControlSide {
     /// How often the terminal got another size. Counted while the screen is locked, so that whoever holds the lock sees
     /// the number that belongs to the screen.
     resizes: AtomicU64,
+    /// The size that the terminal gets as soon as enough of what is above its screen is rebuilt. Changed and used only
+    /// while the screen is locked.
+    wanted_size: Mutex<Option<Size>>,
 }
 
 impl ControlSide {
@@ -62,6 +66,14 @@ impl ControlSide {
 
     pub(super) fn note_resize(&self) {
         self.resizes.fetch_add(1, Ordering::Release);
+    }
+
+    pub(super) fn wanted_size(&self) -> Option<Size> {
+        *lock(&self.wanted_size)
+    }
+
+    pub(super) fn set_wanted_size(&self, size: Option<Size>) {
+        *lock(&self.wanted_size) = size;
     }
 
     pub(super) fn resizes(&self) -> u64 {

@@ -10,6 +10,10 @@ use crate::process::{ProcessId, RunNumber};
 /// Bytes dropped at once: this drops one block of a history, so that the next oldest may be another pane's.
 const STEP_BYTES: usize = 1;
 
+/// The stamp of the first turn of the parser. Rows that are rebuilt after a start of the server have lower ones: the
+/// farther from the end, the lower.
+pub(super) const FIRST_STAMP: u64 = 1 << 32;
+
 /// The sizes of all histories.
 #[derive(Debug)]
 pub(super) struct Histories {
@@ -30,7 +34,7 @@ struct History {
 
 impl Histories {
     pub(super) fn new(budget: usize) -> Self {
-        Self { budget, total: 0, runs: HashMap::new(), stamp: 0 }
+        Self { budget, total: 0, runs: HashMap::new(), stamp: FIRST_STAMP }
     }
 
     /// The stamp for new rows.

@@ -16,6 +16,7 @@ impl ProcessRun {
     /// returns `false`. A very long line comes in several parts with the same number. The screen is locked for one
     /// slice at a time, and never while `take` runs.
     pub fn visit_lines(&self, from: u64, mut take: impl FnMut(Line<'static>) -> bool) {
+        self.wait_for_line(from);
         let mut next = Some(from);
         while let Some(from) = next {
             let (slice, rest) = self.slice_of_lines(from);
@@ -23,6 +24,14 @@ impl ProcessRun {
             if !slice.into_iter().all(&mut take) {
                 return;
             }
+        }
+    }
+
+    /// Blocks until the lines from a number on are there, after a start of the server.
+    fn wait_for_line(&self, from: u64) {
+        // The first one that is there may have begun before.
+        if !self.is_complete() && self.screen().history().first_line() >= from {
+            self.wait_until_complete();
         }
     }
 
@@ -66,7 +75,13 @@ impl ProcessRun {
 
     /// The first of the last `numbers` line numbers, and whether there are no lines before it.
     fn last_numbers(&self, numbers: u64) -> (u64, bool) {
-        let screen = self.screen();
+        let mut screen = self.screen();
+        let known = screen.history().next_line() - screen.history().first_line();
+        if !self.is_complete() && known <= numbers {
+            drop(screen);
+            self.wait_until_complete();
+            screen = self.screen();
+        }
         let first = screen.history().first_line();
         let last = screen.lines(screen.history().next_line().saturating_sub(1)).last();
         let from = last.map_or(0, |last| (last.number + 1).saturating_sub(numbers));

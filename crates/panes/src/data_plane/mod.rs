@@ -8,6 +8,7 @@ mod echoes;
 mod ending;
 mod history;
 mod input;
+mod key_frames;
 mod lines;
 mod matcher;
 mod matcher_side;
@@ -20,6 +21,9 @@ mod reader;
 mod reader_side;
 mod reading;
 mod rebuild;
+mod replay;
+#[cfg(test)]
+mod replay_tests;
 mod run;
 mod trouble;
 mod turns;
@@ -42,6 +46,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 pub use draft_mark::DraftMark;
 pub use input::{INPUT_BYTES, InputFull};
+use key_frames::FrameWriter;
 use matcher::Matcher;
 pub use matcher::{Waiting, visible_lines};
 pub use notifications::ProgramNotification;
@@ -50,7 +55,7 @@ pub use progress::RunProgress;
 use reader::Reader;
 pub(crate) use reading::MARK_BYTES;
 use rebuild::Rebuilds;
-pub(crate) use rebuild::Replay;
+pub(crate) use replay::Replay;
 pub use run::ProcessRun;
 pub use trouble::Trouble;
 pub use typing_state::{Typed, TypingState, Typist};
@@ -118,8 +123,9 @@ impl DataPlane {
         let (events, receiver) = mpsc::channel(EVENTS);
         let reader = Arc::new(Reader::new(clock)?);
         let matcher = Arc::new(Matcher::default());
-        let parser =
-            OutputParser::new(reader.clone(), matcher.clone(), events.clone(), history_bytes);
+        let frames = FrameWriter::start()?;
+        let (to_read, to_match) = (reader.clone(), matcher.clone());
+        let parser = OutputParser::new(to_read, to_match, frames, events.clone(), history_bytes);
         let parser = Arc::new(parser);
         let (for_reader, to_parse) = (reader.clone(), parser.clone());
         thread("patterm-read", move || for_reader.run(&to_parse, &events))?;
@@ -151,6 +157,12 @@ impl DataPlane {
             self.rebuilds.put_first(run);
             run.rebuilt().await;
         }
+    }
+
+    /// Waits until the history of a run is complete as well. If it is still to be rebuilt, it is next.
+    pub async fn completed(&self, run: &Arc<ProcessRun>) {
+        self.rebuilt(run).await;
+        run.completed().await;
     }
 
     /// Counts the history of a run that is over, which no thread would do otherwise.

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, watch};
 use super::Event;
 use super::ending::RunEnd;
 use super::history::Histories;
+use super::key_frames::FrameWriter;
 use super::matcher::Matcher;
 use super::reader::Reader;
 use super::run::ProcessRun;
@@ -44,6 +45,7 @@ pub(super) struct OutputParser {
     histories: Mutex<Histories>,
     reader: Arc<Reader>,
     matcher: Arc<Matcher>,
+    frames: FrameWriter,
     events: mpsc::Sender<Event>,
     /// Counts turns with bells and notifications.
     notifications: watch::Sender<u64>,
@@ -53,6 +55,7 @@ impl OutputParser {
     pub(super) fn new(
         reader: Arc<Reader>,
         matcher: Arc<Matcher>,
+        frames: FrameWriter,
         events: mpsc::Sender<Event>,
         history_bytes: usize,
     ) -> Self {
@@ -62,6 +65,7 @@ impl OutputParser {
             histories: Mutex::new(Histories::new(history_bytes)),
             reader,
             matcher,
+            frames,
             events,
             notifications: watch::Sender::new(0),
         }
@@ -99,6 +103,12 @@ impl OutputParser {
         }
     }
 
+    /// The terminal of a run got another size: its views get another snapshot, and its program the report.
+    pub(super) fn resized(&self, run: &Arc<ProcessRun>) {
+        self.reader.write(run);
+        self.reader.parsed(run);
+    }
+
     pub(super) fn run(&self) {
         loop {
             let run = self.turns.next();
@@ -106,6 +116,7 @@ impl OutputParser {
                 let _turn = run.parser.turn();
                 self.parse(&run)
             };
+            self.frames.look_at(&run);
             // Views take what there is while more of it is parsed.
             if run.parser.take_awaited_by_view() {
                 self.reader.parsed(&run);

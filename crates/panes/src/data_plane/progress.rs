@@ -21,6 +21,8 @@ pub struct RunProgress {
     pub empty: bool,
     /// The screen shows everything that was printed before this server started.
     pub rebuilt: bool,
+    /// So does its history.
+    pub complete: bool,
 }
 
 impl RunProgress {
@@ -32,7 +34,7 @@ impl RunProgress {
 
 /// Publishes the progress of a run. Three threads write it, each its own fields: the parser `parsed`, `exit` and
 /// `lost`; the reader `empty`; the control plane `settled`. Before the parser's first turn, the thread that rebuilds
-/// the screen sets `parsed` and `rebuilt`. Fields only ever move forward.
+/// the screen sets `parsed` and `rebuilt`, and later `complete`. Fields only ever move forward.
 ///
 /// Output changes it with every key that a person types, which would wake up all that wait for something else. So there
 /// are two: `life` does not change with output, and its `parsed` is out of date.
@@ -44,7 +46,7 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new(parsed: Offset) -> Self {
-        Self::of(RunProgress { parsed, rebuilt: true, ..RunProgress::default() })
+        Self::of(RunProgress { parsed, rebuilt: true, complete: true, ..RunProgress::default() })
     }
 
     /// The progress of a run whose screen is still to be rebuilt.
@@ -62,9 +64,16 @@ impl Progress {
         self.life.send_modify(&change);
     }
 
-    /// The screen shows everything before `parsed`.
-    pub(super) fn set_rebuilt(&self, parsed: Offset) {
-        self.change(|progress| (progress.parsed, progress.rebuilt) = (parsed, true));
+    /// The screen shows everything before `parsed`; `complete`: so does its history.
+    pub(super) fn set_rebuilt(&self, parsed: Offset, complete: bool) {
+        self.change(|progress| {
+            (progress.parsed, progress.rebuilt, progress.complete) = (parsed, true, complete);
+        });
+    }
+
+    /// The history has everything as well.
+    pub(super) fn set_complete(&self) {
+        self.change(|progress| progress.complete = true);
     }
 
     pub(super) fn watch(&self) -> watch::Receiver<RunProgress> {

@@ -1,5 +1,6 @@
 //! Rebuilds the screens of runs that an earlier server left, from their logs, on threads of their own. The server
-//! answers requests meanwhile; a request that needs a screen waits for that screen, which is rebuilt next.
+//! answers requests meanwhile; a request that needs a screen waits for that screen, which is rebuilt next. First come
+//! all screens, then what is above them.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,9 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use patterm_keeper::log;
-use patterm_screen::{Screen, Size};
+use patterm_screen::History;
 
+use super::history::FIRST_STAMP;
 use super::parser::OutputParser;
+use super::replay::{Replay, ReplayPoint, Replayed};
 use super::run::ProcessRun;
 use crate::offset::Offset;
 use patterm_store::sync::lock;
@@ -17,116 +20,130 @@ use patterm_store::sync::lock;
 /// How many screens are rebuilt at the same time. They share the processors with everything else that starts.
 const THREADS: usize = 2;
 
-/// The output from which a screen is rebuilt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Replay {
-    /// The size of the terminal.
-    pub(crate) size: Size,
-    /// Where the output begins.
-    pub(crate) from: Offset,
-    /// Where it ends; the parser continues there.
-    pub(crate) until: Offset,
-    /// The versions of the screen are larger than this.
-    pub(crate) version_base: u64,
-}
-
-impl Replay {
-    /// Whether there is no output: the screen is blank.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.from >= self.until
-    }
-
-    /// The screen before any output.
-    pub(crate) fn blank_screen(&self) -> Screen {
-        let mut screen = Screen::new(self.size);
-        screen.skip_to(self.until.get());
-        screen.raise_version(self.version_base);
-        screen
-    }
-
-    /// The screen after the output.
-    fn screen(&self, log: &log::Reader) -> Screen {
-        let mut screen = Screen::new(self.size);
-        screen.set_offset(self.from.get().max(log.start()));
-        // Replies, notifications and clipboard writes must not happen again.
-        screen.set_replay(true);
-        let bytes = usize::try_from(self.until.bytes_since(self.from)).unwrap_or(usize::MAX);
-        let end = log.visit(self.from.get(), bytes, |at, bytes| {
-            // Some output may have been dropped, so that the last part goes beyond the end.
-            let room = usize::try_from(self.until.get().saturating_sub(at)).unwrap_or(usize::MAX);
-            if room > 0 {
-                screen.skip_to(at);
-                screen.feed(&bytes[..bytes.len().min(room)]);
-            }
-            room > bytes.len()
-        });
-        log.release(self.from.get(), end.min(self.until.get()));
-        screen.set_replay(false);
-        screen.skip_to(self.until.get());
-        screen.raise_version(self.version_base);
-        screen
-    }
-}
-
-/// Whether the screen of a run is complete.
+/// How far the screen of a run is rebuilt.
 #[derive(Debug)]
 pub(super) struct Rebuilding {
-    /// Set with `Release` after the screen is in its place, and loaded with `Acquire`.
+    /// The screen is there. Set with `Release` after it is in its place, and loaded with `Acquire`.
+    has_screen: AtomicBool,
+    /// And everything above it, as well.
     is_done: AtomicBool,
+    /// Somebody waits for what is above it. Only a hint which run is next, so `Relaxed`.
+    is_wanted: AtomicBool,
     /// What is still to be replayed.
-    replay: Mutex<Option<Replay>>,
-    done: Condvar,
+    left: Mutex<Left>,
+    changed: Condvar,
+}
+
+/// What is still to be replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// All of it.
+    All(Replay),
+    /// What was above the screen at this place. So many parts below are there.
+    Above(Replay, ReplayPoint, u64),
+    Nothing,
 }
 
 impl Rebuilding {
     pub(super) fn of(replay: Option<Replay>) -> Self {
         Self {
+            has_screen: AtomicBool::new(replay.is_none()),
             is_done: AtomicBool::new(replay.is_none()),
-            replay: Mutex::new(replay),
-            done: Condvar::new(),
+            is_wanted: AtomicBool::new(false),
+            left: Mutex::new(replay.map_or(Left::Nothing, Left::All)),
+            changed: Condvar::new(),
         }
     }
 
+    /// Whether the screen is there.
+    pub(super) fn has_screen(&self) -> bool {
+        self.has_screen.load(Ordering::Acquire)
+    }
+
+    /// Whether everything above the screen is there as well.
     pub(super) fn is_done(&self) -> bool {
         self.is_done.load(Ordering::Acquire)
     }
 
-    /// Blocks until the screen is complete. Tasks wait for it with [`super::DataPlane::rebuilt`] instead.
+    /// Somebody waits for what is above the screen.
+    pub(super) fn want(&self) {
+        self.is_wanted.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        self.is_wanted.load(Ordering::Relaxed)
+    }
+
+    /// Blocks until the screen is there. Tasks wait for it with [`super::DataPlane::rebuilt`] instead.
     pub(super) fn wait(&self) {
+        if self.has_screen() {
+            return;
+        }
+        let mut left = lock(&self.left);
+        while matches!(*left, Left::All(_)) {
+            left = self.changed.wait(left).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Blocks until everything above the screen is there. Tasks use [`super::DataPlane::completed`] instead.
+    pub(super) fn wait_for_all(&self) {
         if self.is_done() {
             return;
         }
-        let mut replay = lock(&self.replay);
-        while replay.is_some() {
-            replay = self.done.wait(replay).unwrap_or_else(PoisonError::into_inner);
+        self.want();
+        let mut left = lock(&self.left);
+        while *left != Left::Nothing {
+            left = self.changed.wait(left).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// The screen after everything that is to be replayed, and the offset where that ends; `None` if nothing is.
-    pub(super) fn replayed(&self, log: &log::Reader) -> Option<(Screen, Offset)> {
-        let replay = (*lock(&self.replay))?;
+    /// The screen, and the offset that it shows; `None` if it is there.
+    pub(super) fn screen(&self, log: &log::Reader) -> Option<(Replayed, Offset)> {
+        let Left::All(replay) = *lock(&self.left) else { return None };
         // Without its screen, a pane could not be used at all.
-        let screen = catch_unwind(AssertUnwindSafe(|| replay.screen(log))).unwrap_or_else(|_| {
+        let replayed = catch_unwind(AssertUnwindSafe(|| replay.screen(log)));
+        let replayed = replayed.unwrap_or_else(|_| {
             tracing::error!("cannot rebuild a screen from its log; it begins blank");
-            replay.blank_screen()
+            Replayed { screen: replay.blank_screen(), base: None }
         });
-        Some((screen, replay.until))
+        Some((replayed, replay.until))
     }
 
-    pub(super) fn set_done(&self) {
-        self.is_done.store(true, Ordering::Release);
-        *lock(&self.replay) = None;
-        self.done.notify_all();
+    /// The rows above a place, of which some may still be missing, and that place; `None` if all are there.
+    pub(super) fn above(&self, log: &log::Reader) -> Option<(History, Option<ReplayPoint>)> {
+        let Left::Above(replay, place, parts) = *lock(&self.left) else { return None };
+        let stamp = FIRST_STAMP - 1 - parts;
+        let above = catch_unwind(AssertUnwindSafe(|| replay.older(log, place, stamp)));
+        Some(above.unwrap_or_else(|_| {
+            tracing::error!("cannot rebuild the rows above a screen from its log");
+            (History::default(), None)
+        }))
+    }
+
+    /// The screen is in its place, with all rows of the output after `base`.
+    pub(super) fn set_base(&self, base: Option<ReplayPoint>) {
+        let mut left = lock(&self.left);
+        *left = match (*left, base) {
+            (Left::All(replay), Some(base)) => Left::Above(replay, base, 0),
+            (Left::Above(replay, _, parts), Some(base)) => Left::Above(replay, base, parts + 1),
+            _ => Left::Nothing,
+        };
+        self.has_screen.store(true, Ordering::Release);
+        self.is_done.store(*left == Left::Nothing, Ordering::Release);
+        self.changed.notify_all();
     }
 }
 
-/// The runs whose screens are still to be rebuilt.
+/// The runs that are still to be rebuilt.
 #[derive(Debug, Default)]
 pub(super) struct Rebuilds(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
+    /// Runs without their screens.
     queue: VecDeque<Arc<ProcessRun>>,
+    /// Runs whose screens are there, without everything above.
+    above: VecDeque<Arc<ProcessRun>>,
     threads: usize,
 }
 
@@ -164,15 +181,26 @@ impl Rebuilds {
 
     fn run(&self, parser: &Arc<OutputParser>) {
         while let Some(run) = self.next() {
-            run.rebuild();
-            // Output that came meanwhile is parsed now.
+            if run.rebuild() {
+                parser.resized(&run);
+            }
+            if !run.is_complete() {
+                // The newest rows of all runs come first.
+                lock(&self.0).above.push_back(run.clone());
+            }
+            // Output that came meanwhile is parsed now, and the history is counted.
             parser.push(&run);
         }
     }
 
     fn next(&self) -> Option<Arc<ProcessRun>> {
         let mut state = lock(&self.0);
-        let run = state.queue.pop_front();
+        // Nobody needs the rows of a process that was closed.
+        state.above.retain(|run| Arc::strong_count(run) > 1);
+        let run = state.queue.pop_front().or_else(|| {
+            let wanted = state.above.iter().position(|run| run.is_wanted());
+            state.above.remove(wanted.unwrap_or(0))
+        });
         if run.is_none() {
             state.threads -= 1;
         }
@@ -183,6 +211,7 @@ impl Rebuilds {
 #[cfg(test)]
 mod tests {
     use patterm_keeper::log::Log;
+    use patterm_screen::Size;
 
     use super::*;
     use crate::data_plane::DataPlane;
@@ -221,9 +250,9 @@ mod tests {
         /// A run whose screen is to be rebuilt from everything that was printed.
         fn run(&self, number: u64) -> Arc<ProcessRun> {
             let until = Offset::new(self.log.end());
-            let replay =
-                Replay { size: Size::new(4, 20), from: Offset::START, until, version_base: 7 };
             let (id, first) = (ProcessId::new(number), RunNumber::FIRST);
+            let (size, from) = (Size::new(4, 20), Offset::START);
+            let replay = Replay { run: first, size, from, until, version_base: 7 };
             Arc::new(ProcessRun::to_rebuild(id, first, None, self.log.reader(), replay))
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use patterm_keeper::Pane;
-use patterm_keeper::log;
+use patterm_keeper::log::{self, KeyFrame, SizeMark};
 use patterm_screen::{Screen, Size};
 use patterm_wire::events::Actor;
 use tokio::sync::watch;
@@ -14,12 +14,14 @@ use super::control_side::ControlSide;
 use super::draft_mark::DraftMark;
 use super::ending::RunEnd;
 use super::input::InputFull;
+use super::key_frames::FrameSide;
 use super::matcher_side::MatcherSide;
 use super::notifications::ProgramNotification;
 use super::parser_side::ParserSide;
 use super::progress::{Progress, RunProgress};
 use super::reader_side::ReaderSide;
-use super::rebuild::{Rebuilding, Replay};
+use super::rebuild::Rebuilding;
+use super::replay::{self, Replay};
 use super::trouble::Trouble;
 use super::typing_side::TypingSide;
 use super::typing_state::{Typed, TypingState, Typist};
@@ -59,6 +61,7 @@ pub struct ProcessRun {
     pub(super) parser: ParserSide,
     pub(super) matcher: MatcherSide,
     pub(super) typing: TypingSide,
+    pub(super) frames: FrameSide,
     control: ControlSide,
     rebuilding: Rebuilding,
 }
@@ -87,6 +90,7 @@ impl ProcessRun {
             parser: ParserSide::new(parsed),
             matcher: MatcherSide::default(),
             typing: TypingSide::default(),
+            frames: FrameSide::new(parsed),
             control: ControlSide::default(),
             rebuilding: Rebuilding::of(None),
         }
@@ -125,7 +129,7 @@ impl ProcessRun {
 
     /// Whether its screen shows everything that was printed before this server started.
     pub fn is_rebuilt(&self) -> bool {
-        self.rebuilding.is_done()
+        self.rebuilding.has_screen()
     }
 
     /// Waits until its screen shows everything that was printed before this server started.
@@ -135,13 +139,75 @@ impl ProcessRun {
         }
     }
 
-    /// Rebuilds its screen. Called by one thread, before the parser has a turn of this run.
-    pub(super) fn rebuild(&self) {
-        let Some((screen, until)) = self.rebuilding.replayed(&self.log) else { return };
-        *lock(&self.screen) = screen;
-        self.parser.set_parsed(until);
-        self.rebuilding.set_done();
-        self.progress.set_rebuilt(until);
+    /// Whether everything above its screen is there as well.
+    pub(super) fn is_complete(&self) -> bool {
+        self.rebuilding.is_done()
+    }
+
+    /// Waits until everything above its screen is there as well.
+    pub(super) async fn completed(&self) {
+        if !self.is_complete() {
+            self.rebuilding.want();
+            let _ = self.watch_life().wait_for(|progress| progress.complete).await;
+        }
+    }
+
+    /// The same for a thread that may block.
+    pub(super) fn wait_until_complete(&self) {
+        self.rebuilding.wait_for_all();
+    }
+
+    /// Whether somebody waits for what is above its screen.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.rebuilding.is_wanted()
+    }
+
+    /// Rebuilds its screen or, if that is there, some of what is above it. Called by one thread at a time; the screen is
+    /// rebuilt before the parser has a turn of this run. Returns whether the terminal got another size.
+    pub(super) fn rebuild(&self) -> bool {
+        if let Some((replayed, until)) = self.rebuilding.screen(&self.log) {
+            let base = replayed.base.filter(|_| replayed.screen.history().is_incomplete());
+            // Without one, where the output begins.
+            let last = replayed.base.map_or(self.parser.parsed(), |base| base.offset);
+            self.frames.set_last(last);
+            *lock(&self.screen) = replayed.screen;
+            self.parser.set_parsed(until);
+            self.rebuilding.set_base(base);
+            self.progress.set_rebuilt(until, base.is_none());
+            return false;
+        }
+        let Some((above, base)) = self.rebuilding.above(&self.log) else { return false };
+        let mut screen = self.screen();
+        screen.history_mut().restore_older(above);
+        // The rows may have been cleared or dropped meanwhile, and then those above them are not needed either.
+        let base = base.filter(|_| screen.history().is_incomplete());
+        if base.is_none() {
+            screen.history_mut().give_up_older();
+        }
+        let wanted = self.control.wanted_size().filter(|size| screen.has_history_for(*size));
+        let resized = wanted.is_some_and(|size| {
+            self.apply_size(&mut screen, size);
+            true
+        });
+        drop(screen);
+        self.rebuilding.set_base(base);
+        if base.is_none() {
+            self.progress.set_complete();
+        }
+        resized
+    }
+
+    /// Its screen as it was when exactly the output before `at` was on it; `begin` is where the run began. `None` if
+    /// output that it needs is gone. This parses about a megabyte, so it is not for a thread that answers requests.
+    pub fn screen_at(&self, begin: Offset, at: Offset) -> Option<Screen> {
+        let (size, until) = (self.screen().size(), Offset::new(self.log.end()));
+        let replay = Replay { run: self.number, size, from: begin, until, version_base: 0 };
+        replay.at(&self.log, at)
+    }
+
+    /// The state of its screen, for a later server.
+    pub(super) fn key_frame(&self) -> Option<KeyFrame> {
+        replay::key_frame(&self.screen(), self.number, &self.log)
     }
 
     #[cfg(test)]
@@ -175,19 +241,35 @@ impl ProcessRun {
         self.control.usage(init)
     }
 
-    /// Gives its terminal another size. Returns whether there is a report of that for the program (mode 2048), to be
-    /// written by [`super::DataPlane::write`].
+    /// Gives its terminal another size. If that needs rows above the screen that are still being rebuilt, it gets it as
+    /// soon as they are there. Returns whether there is a report of that for the program (mode 2048), to be written by
+    /// [`super::DataPlane::write`].
     pub fn resize(&self, size: Option<Size>) -> bool {
         let Some(size) = size else { return false };
         let mut screen = self.screen();
-        if screen.size() == size {
+        if !screen.has_history_for(size) {
+            self.rebuilding.want();
+            self.control.set_wanted_size(Some(size));
             return false;
         }
+        self.apply_size(&mut screen, size)
+    }
+
+    fn apply_size(&self, screen: &mut Screen, size: Size) -> bool {
+        self.control.set_wanted_size(None);
+        let before = screen.size();
+        if before == size {
+            return false;
+        }
+        // First, so that the next server knows it even if this one dies in between.
+        let (before, after) = (size::for_terminal(before), size::for_terminal(size));
+        self.log.note_size(SizeMark { offset: screen.offset(), before, after });
         screen.resize(size);
+        self.frames.note_resize();
         self.control.note_resize();
         // The screen stays locked until the program is told, so that no thread sees one without the other.
         if let Some(pane) = &self.pane {
-            let _ = pane.resize(size::for_terminal(size));
+            let _ = pane.resize(after);
         }
         let report = screen.take_replies();
         !report.is_empty() && self.typing.push_now(vec![report]).is_ok()

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ProcessRef, tools};
+use super::tools;
 use crate::base64;
 
 tools! {
     /// Reads the screen of a process.
-    GetScreen = "get_process_output": ProcessRef => ScreenOutput;
+    GetScreen = "get_process_output": ScreenArgs => ScreenOutput;
     /// Reads the text that a process printed.
     GetText = "get_process_output": TextArgs => OutputPart;
     /// Reads the bytes that a process printed.
@@ -18,6 +18,26 @@ tools! {
     WaitForPattern = "wait_for_pattern": PatternArgs => PatternResult;
     /// Waits until a process prints something.
     WaitForOutput = "wait_for_output": WaitArgs => WaitResult;
+}
+
+/// Which screen to read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScreenArgs {
+    /// The process's id.
+    pub process_id: String,
+    /// When; now by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<ScreenMoment>,
+}
+
+/// A moment of a screen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ScreenMoment {
+    /// The output before this offset was on it.
+    Offset(u64),
+    /// A time, as [`crate::events::format_time`] writes it.
+    Time(String),
 }
 
 /// The screen of a process.

@@ -47,6 +47,23 @@ impl Since {
         u64::try_from(at).unwrap_or(0)
     }
 
+    /// The same with both moments, if the clocks were set back in autumn and the time was twice.
+    pub(crate) fn moments<Z: TimeZone>(self, now: &DateTime<Z>) -> [u64; 2] {
+        let first = self.wall_ms(now);
+        let local = match self {
+            Self::Ago(_) | Self::At(_) => return [first; 2],
+            Self::Local(time) => time,
+            Self::Clock(time) => {
+                let first = i64::try_from(first).ok().and_then(DateTime::from_timestamp_millis);
+                let day = first.unwrap_or_default().with_timezone(&now.timezone()).date_naive();
+                day.and_time(time)
+            }
+        };
+        let latest = now.timezone().from_local_datetime(&local).latest();
+        let latest = latest.and_then(|time| u64::try_from(time.timestamp_millis()).ok());
+        [first, latest.unwrap_or(first)]
+    }
+
     /// The time now, in the time zone of this machine.
     pub(crate) fn now(wall_ms: u64) -> DateTime<Local> {
         local_time(wall_ms)
@@ -191,5 +208,61 @@ mod tests {
         for given in ["02:30", "02:00", "2026-03-29 02:59", "03:00"] {
             assert_eq!(given.parse::<Since>().unwrap().wall_ms(&now), first, "{given}");
         }
+    }
+
+    /// Two hours east until 03:00 on 2026-10-25, when clocks are set back to 02:00.
+    #[derive(Debug, Clone, Copy)]
+    struct Autumn;
+
+    fn autumn(hour: u32) -> NaiveDateTime {
+        NaiveDate::from_ymd_opt(2026, 10, 25).unwrap().and_hms_opt(hour, 0, 0).unwrap()
+    }
+
+    impl TimeZone for Autumn {
+        type Offset = FixedOffset;
+
+        fn from_offset(_: &FixedOffset) -> Self {
+            Self
+        }
+
+        fn offset_from_local_date(&self, _: &NaiveDate) -> MappedLocalTime<FixedOffset> {
+            MappedLocalTime::None
+        }
+
+        fn offset_from_local_datetime(
+            &self,
+            local: &NaiveDateTime,
+        ) -> MappedLocalTime<FixedOffset> {
+            let [summer, winter] = [7_200, 3_600].map(|east| FixedOffset::east_opt(east).unwrap());
+            match local {
+                local if *local < autumn(2) => MappedLocalTime::Single(summer),
+                local if *local < autumn(3) => MappedLocalTime::Ambiguous(summer, winter),
+                _ => MappedLocalTime::Single(winter),
+            }
+        }
+
+        fn offset_from_utc_date(&self, _: &NaiveDate) -> FixedOffset {
+            FixedOffset::east_opt(3_600).unwrap()
+        }
+
+        fn offset_from_utc_datetime(&self, utc: &NaiveDateTime) -> FixedOffset {
+            FixedOffset::east_opt(if *utc < autumn(1) { 7_200 } else { 3_600 }).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_time_that_was_twice_has_both_moments() {
+        let now = Autumn.from_utc_datetime(&autumn(12));
+        let utc = |hour: u32, minutes: u64| {
+            autumn(hour).and_utc().timestamp_millis() as u64 + minutes * 60_000
+        };
+        for given in ["02:30", "2026-10-25 02:30"] {
+            let moments = given.parse::<Since>().unwrap().moments(&now);
+            assert_eq!(moments, [utc(0, 30), utc(1, 30)], "{given}");
+        }
+        for (given, expected) in [("03:30", utc(2, 30)), ("01:30", utc(0, 0) - 1_800_000)] {
+            assert_eq!(given.parse::<Since>().unwrap().moments(&now), [expected; 2], "{given}");
+        }
+        assert_eq!("10m".parse::<Since>().unwrap().moments(&now), [utc(11, 50); 2]);
     }
 }
