@@ -333,7 +333,7 @@ impl Panes {
         let Some(recipe) = process.recipe.clone() else {
             return Err(PaneError::NoRecipe(process.id.clone()));
         };
-        let Recipe { mut argv, env: variables, env_file, working_dir, size } = recipe;
+        let Recipe { mut argv, env: variables, env_file, working_dir, size, .. } = recipe;
         argv.extend(extra.arguments.iter().cloned());
         let mut env = self.environments.of_start(process);
         if let Some(file) = env_file {
@@ -354,6 +354,7 @@ impl Panes {
     /// Adds a pane to the data plane, with a screen that shows the output of this run in the log.
     pub(crate) fn attach(&self, process: &Process, pane: Arc<Pane>, log: Log) {
         let replay = replay(process, &log.reader(), u64::MAX, self.version_base(&process.id));
+        let is_blank = replay.is_empty();
         let run = run_of(process, Some(pane.clone()), &log, replay);
         run.set_mark(process.output_mark.unwrap_or_default());
         run.keep_draft(DraftMark::within(&self.output_folder(&process.id)));
@@ -370,7 +371,7 @@ impl Panes {
                 }
             });
         }
-        if !replay.is_empty() {
+        if !is_blank {
             self.data_plane.rebuild(&run);
         }
         self.data_plane.add(run, pane, log);
@@ -561,10 +562,12 @@ pub(crate) fn run_of(
 
 /// The last `most` bytes of a process's current run, to be replayed.
 pub(crate) fn replay(process: &Process, log: &Reader, most: u64, version_base: u64) -> Replay {
-    let size = size::for_screen(process.recipe.as_ref().map_or(SIZE, |recipe| recipe.size));
+    let recipe = process.recipe.as_ref();
+    let size = size::for_screen(recipe.map_or(SIZE, |recipe| recipe.size));
+    let terminal_name = recipe.and_then(|recipe| recipe.terminal_name.clone()).unwrap_or_default();
     let end = Offset::new(log.end());
     let from = process.run_offset.max(Offset::new(end.get().saturating_sub(most)));
-    Replay { size, from, until: end.max(process.run_offset), version_base }
+    Replay { size, from, until: end.max(process.run_offset), version_base, terminal_name }
 }
 
 /// Replaces an entry that was closed while a caller waited for its end.

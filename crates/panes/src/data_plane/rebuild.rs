@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use patterm_keeper::log;
-use patterm_screen::{Screen, Size};
+use patterm_screen::{Screen, Size, TerminalName};
 
 use super::parser::OutputParser;
 use super::run::ProcessRun;
@@ -18,7 +18,7 @@ use patterm_store::sync::lock;
 const THREADS: usize = 2;
 
 /// The output from which a screen is rebuilt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Replay {
     /// The size of the terminal.
     pub(crate) size: Size,
@@ -28,6 +28,8 @@ pub(crate) struct Replay {
     pub(crate) until: Offset,
     /// The versions of the screen are larger than this.
     pub(crate) version_base: u64,
+    /// What the terminal calls itself.
+    pub(crate) terminal_name: TerminalName,
 }
 
 impl Replay {
@@ -38,15 +40,21 @@ impl Replay {
 
     /// The screen before any output.
     pub(crate) fn blank_screen(&self) -> Screen {
-        let mut screen = Screen::new(self.size);
+        let mut screen = self.new_screen();
         screen.skip_to(self.until.get());
         screen.raise_version(self.version_base);
         screen
     }
 
+    fn new_screen(&self) -> Screen {
+        let mut screen = Screen::new(self.size);
+        screen.set_terminal_name(self.terminal_name.clone());
+        screen
+    }
+
     /// The screen after the output.
     fn screen(&self, log: &log::Reader) -> Screen {
-        let mut screen = Screen::new(self.size);
+        let mut screen = self.new_screen();
         screen.set_offset(self.from.get().max(log.start()));
         // Replies, notifications and clipboard writes must not happen again.
         screen.set_replay(true);
@@ -104,7 +112,7 @@ impl Rebuilding {
 
     /// The screen after everything that is to be replayed, and the offset where that ends; `None` if nothing is.
     pub(super) fn replayed(&self, log: &log::Reader) -> Option<(Screen, Offset)> {
-        let replay = (*lock(&self.replay))?;
+        let replay = lock(&self.replay).clone()?;
         // Without its screen, a pane could not be used at all.
         let screen = catch_unwind(AssertUnwindSafe(|| replay.screen(log))).unwrap_or_else(|_| {
             tracing::error!("cannot rebuild a screen from its log; it begins blank");
@@ -221,8 +229,13 @@ mod tests {
         /// A run whose screen is to be rebuilt from everything that was printed.
         fn run(&self, number: u64) -> Arc<ProcessRun> {
             let until = Offset::new(self.log.end());
-            let replay =
-                Replay { size: Size::new(4, 20), from: Offset::START, until, version_base: 7 };
+            let replay = Replay {
+                size: Size::new(4, 20),
+                from: Offset::START,
+                until,
+                version_base: 7,
+                terminal_name: TerminalName::try_from("xterm(370)".to_owned()).unwrap(),
+            };
             let (id, first) = (ProcessId::new(number), RunNumber::FIRST);
             Arc::new(ProcessRun::to_rebuild(id, first, None, self.log.reader(), replay))
         }
@@ -245,10 +258,16 @@ mod tests {
         plane.count(&run);
         let end = Offset::new(printed.log.end());
         run.watch().wait_for(|progress| progress.parsed == end).await.unwrap();
-        let screen = run.screen();
+        let mut screen = run.screen();
         let rows: Vec<String> = (0..3).map(|row| screen.row(row).to_string()).collect();
         assert_eq!(rows, ["one", "two", "thrxe"]);
         assert!(screen.version() > 7);
+        screen.feed(b"\x1b[>q");
+        assert_eq!(
+            screen.take_replies(),
+            b"\x1bP>|xterm(370)\x1b\\",
+            "its name is the recorded one"
+        );
     }
 
     #[tokio::test]
