@@ -354,7 +354,6 @@ impl Panes {
     /// Adds a pane to the data plane, with a screen that shows the output of this run in the log.
     pub(crate) fn attach(&self, process: &Process, pane: Arc<Pane>, log: Log) {
         let replay = replay(process, &log.reader(), u64::MAX, self.version_base(&process.id));
-        let is_blank = replay.is_empty();
         let run = run_of(process, Some(pane.clone()), &log, replay);
         run.set_mark(process.output_mark.unwrap_or_default());
         run.keep_draft(DraftMark::within(&self.output_folder(&process.id)));
@@ -371,7 +370,7 @@ impl Panes {
                 }
             });
         }
-        if !is_blank {
+        if !run.is_rebuilt() {
             self.data_plane.rebuild(&run);
         }
         self.data_plane.add(run, pane, log);

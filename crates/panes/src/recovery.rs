@@ -104,10 +104,9 @@ impl Panes {
     /// Makes the output of a run that is over available again.
     fn show_last(&self, process: &Process, log: &Log) {
         let replay = replay(process, &log.reader(), REPLAY_BYTES, self.version_base(&process.id));
-        let is_blank = replay.is_empty();
         let run = run_of(process, None, log, replay);
         run.set_over(process.exit);
-        if !is_blank {
+        if !run.is_rebuilt() {
             self.data_plane.rebuild(&run);
         }
         self.set_run(run);
