@@ -249,6 +249,7 @@ impl Agents {
             env_file: preset.env_file.clone(),
             working_dir: new.working_dir.clone(),
             size: SIZE,
+            terminal_name: preset.terminal_name.clone(),
         };
         let process = self.panes.update(&process.id, |entry| entry.recipe = Some(recipe))?;
         let by_argument = !launch.prompt_args.is_empty();
@@ -364,6 +365,7 @@ impl Agents {
                 recipe.argv = launch.argv;
                 recipe.env = BTreeMap::new();
                 recipe.env_file = preset.env_file.clone();
+                recipe.terminal_name = preset.terminal_name.clone();
             }
         })?;
         Ok(StartExtra { arguments: launch.prompt_args, variables: launch.env })

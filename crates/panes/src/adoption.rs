@@ -102,6 +102,7 @@ impl Panes {
             env_file: None,
             working_dir: working_dir.unwrap_or_else(|_| PathBuf::from(self.project.root())),
             size: if size.rows == 0 || size.columns == 0 { SIZE } else { size },
+            terminal_name: None,
         })
     }
 }

@@ -334,7 +334,7 @@ impl Panes {
         let Some(recipe) = process.recipe.clone() else {
             return Err(PaneError::NoRecipe(process.id.clone()));
         };
-        let Recipe { mut argv, env: variables, env_file, working_dir, size } = recipe;
+        let Recipe { mut argv, env: variables, env_file, working_dir, size, .. } = recipe;
         argv.extend(extra.arguments.iter().cloned());
         let mut env = self.environments.of_start(process);
         if let Some(file) = env_file {
@@ -374,7 +374,7 @@ impl Panes {
                 }
             });
         }
-        if !replay.is_empty() {
+        if !run.is_rebuilt() {
             self.data_plane.rebuild(&run);
         }
         self.data_plane.add(run, pane, log);
@@ -571,12 +571,14 @@ pub(crate) fn replay(
     most: u64,
     version_base: u64,
 ) -> Replay {
-    let recorded = process.recipe.as_ref().map_or(SIZE, |recipe| recipe.size);
+    let recipe = process.recipe.as_ref();
+    let recorded = recipe.map_or(SIZE, |recipe| recipe.size);
+    let terminal_name = recipe.and_then(|recipe| recipe.terminal_name.clone()).unwrap_or_default();
     let size = size::for_screen(size.unwrap_or(recorded));
     let end = Offset::new(log.end());
     let from = process.run_offset.max(Offset::new(end.get().saturating_sub(most)));
     let until = end.max(process.run_offset);
-    Replay { run: process.runs, size, from, until, version_base }
+    Replay { run: process.runs, size, from, until, version_base, terminal_name }
 }
 
 /// Replaces an entry that was closed while a caller waited for its end.

@@ -110,7 +110,7 @@ impl Panes {
         let replay = replay(process, size, &output, REPLAY_BYTES, version_base);
         let run = run_of(process, None, log, replay);
         run.set_over(process.exit);
-        if !replay.is_empty() {
+        if !run.is_rebuilt() {
             self.data_plane.rebuild(&run);
         }
         self.set_run(run);

@@ -16,6 +16,7 @@ use crate::page::{Page, SavedCursor, line};
 use crate::replies::Replies;
 use crate::size::{CursorShape, Size};
 use crate::tabs::Tabs;
+use crate::terminal_name::TerminalName;
 use crate::title::Title;
 
 /// The four character sets by number.
@@ -78,6 +79,8 @@ pub(crate) struct Emulator {
     pub(crate) offset: u64,
     /// The visible screen has changed since the last check.
     pub(crate) changed: bool,
+    /// The reply to XTVERSION.
+    pub(crate) terminal_name: TerminalName,
     /// An old log is being replayed: no replies, no notices.
     pub(crate) replay: bool,
 }
@@ -116,6 +119,7 @@ impl Emulator {
             base_offset: 0,
             offset: 0,
             changed: false,
+            terminal_name: TerminalName::default(),
             replay: false,
         }
     }
@@ -320,6 +324,7 @@ impl Emulator {
         self.history = old.history;
         self.title = old.title;
         (self.report, self.reports, self.progress) = (old.report, old.reports, old.progress);
+        self.terminal_name = old.terminal_name;
         self.replies = old.replies;
         self.notices = old.notices;
         (self.base_offset, self.offset, self.replay) = (old.base_offset, old.offset, old.replay);

@@ -61,6 +61,7 @@ mod stripper;
 mod stripper_tests;
 mod style;
 mod tabs;
+mod terminal_name;
 mod title;
 mod wrap;
 
@@ -76,4 +77,5 @@ pub use screen::Screen;
 pub use size::{Cursor, CursorShape, Size};
 pub use stripper::{Stripper, TAIL_BYTES, partial_prefix, strip_complete};
 pub use style::{Attributes, Colour, Span, Style};
+pub use terminal_name::{BadTerminalName, TerminalName};
 pub use wrap::StyledRow;

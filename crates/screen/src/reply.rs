@@ -6,10 +6,6 @@ use crate::emulator::Emulator;
 use crate::sgr;
 use crate::style::PROTECTED;
 
-/// The reported terminal. Claude Code queries it, and older versions enable the kitty keyboard only for
-/// names they know; what programs assume about tmux (a multiplexer, no images) is true here.
-const VERSION: &str = "tmux 3.5a";
-
 /// What a terminal of each level has: a VT100 with its option, then colours and selective erasing, then also scrolling
 /// to the sides and rectangles.
 const PRIMARY: [&str; 4] =
@@ -45,7 +41,8 @@ impl Emulator {
 
     /// XTVERSION.
     pub(crate) fn reply_version(&mut self) {
-        self.reply(&format!("\x1bP>|{VERSION}\x1b\\"));
+        let reply = format!("\x1bP>|{}\x1b\\", self.terminal_name.as_str());
+        self.reply(&reply);
     }
 
     /// OSC 7501: status reports are supported.

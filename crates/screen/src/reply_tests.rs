@@ -1,6 +1,6 @@
 //! Replies come from a fixed list and contain nothing that the program chose.
 
-use crate::{Screen, Size};
+use crate::{Screen, Size, TerminalName};
 
 fn replies(bytes: &str) -> String {
     let mut screen = Screen::new(Size::DEFAULT);
@@ -17,8 +17,8 @@ const ANSWERED: [(&str, &str); 63] = [
     ("\x1bZ", "\x1b[?64;6;21;22;28c"),
     ("\x1b[>c", "\x1b[>84;0;0c"),
     ("\x1b[>0c", "\x1b[>84;0;0c"),
-    ("\x1b[>q", "\x1bP>|tmux 3.5a\x1b\\"),
-    ("\x1b[>0q", "\x1bP>|tmux 3.5a\x1b\\"),
+    ("\x1b[>q", concat!("\x1bP>|patterm ", env!("CARGO_PKG_VERSION"), "\x1b\\")),
+    ("\x1b[>0q", concat!("\x1bP>|patterm ", env!("CARGO_PKG_VERSION"), "\x1b\\")),
     ("\x1b[5n", "\x1b[0n"),
     ("\x1b[3;7H\x1b[6n", "\x1b[3;7R"),
     ("\x1b[3;7H\x1b[?6n", "\x1b[?3;7;1R"),
@@ -81,6 +81,19 @@ fn each_known_query_gets_its_reply() {
     for (question, answer) in ANSWERED {
         assert_eq!(replies(question), answer, "{question:?}");
     }
+}
+
+#[test]
+fn a_terminal_may_have_another_name_and_keeps_it() {
+    let mut screen = Screen::new(Size::DEFAULT);
+    screen.set_terminal_name(TerminalName::try_from("tmux 3.5a".to_owned()).unwrap());
+    for before in ["", "\x1bc", "\x1b[!p", "\x1b[?1049h"] {
+        screen.feed(format!("{before}\x1b[>q").as_bytes());
+        assert_eq!(screen.take_replies(), b"\x1bP>|tmux 3.5a\x1b\\", "{before:?}");
+    }
+    screen.resize(Size::new(10, 30));
+    screen.feed(b"\x1b[>q");
+    assert_eq!(screen.take_replies(), b"\x1bP>|tmux 3.5a\x1b\\");
 }
 
 /// Text that a hostile program would like to have typed.

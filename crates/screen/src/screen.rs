@@ -20,6 +20,7 @@ use crate::row_record;
 use crate::size::{Cursor, Size};
 use crate::snapshot;
 use crate::style::{Span, Style};
+use crate::terminal_name::TerminalName;
 use crate::wrap::StyledRow;
 
 /// A terminal's screen and the history above it.
@@ -164,6 +165,7 @@ impl Screen {
         self.emulator.progress = old.progress;
         self.emulator.base_offset = old.base_offset;
         self.emulator.offset = old.offset;
+        self.emulator.terminal_name = old.terminal_name;
         self.emulator.replay = old.replay;
         self.parser = Parser::new();
         self.emulator.changed = true;
@@ -217,6 +219,11 @@ impl Screen {
             self.parser = Parser::new();
             self.set_offset(offset);
         }
+    }
+
+    /// What the terminal calls itself; without this, patterm's own name.
+    pub fn set_terminal_name(&mut self, name: TerminalName) {
+        self.emulator.terminal_name = name;
     }
 
     /// Whether an old log is being replayed: no replies, no notices.

@@ -16,7 +16,7 @@ const APART: std::ops::Range<usize> = 0..150;
 
 /// The shortest time between a person's letter and Enter. gemini registers its key handler after it
 /// has drawn a letter, and submits the text without the letter if Enter comes within a millisecond.
-const BEFORE_ENTER: Duration = Duration::from_millis(100);
+pub(super) const BEFORE_ENTER: Duration = Duration::from_millis(100);
 
 pub(super) fn races(cli: Cli) {
     let mut bench = Bench::new(cli);

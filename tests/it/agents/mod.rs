@@ -27,6 +27,7 @@ mod shapes;
 mod six;
 mod starts;
 mod team;
+mod terminal_name;
 mod tool_search;
 mod truth;
 
@@ -36,7 +37,7 @@ macro_rules! truth_of {
         mod $module {
             use super::{
                 answers, cli, cli_queue, dialog_races, first_letters, first_request, limits, menus,
-                odd_messages, quoted, restart, shapes, starts, truth,
+                odd_messages, quoted, restart, shapes, starts, terminal_name, truth,
             };
 
             #[test]
@@ -82,6 +83,11 @@ macro_rules! truth_of {
             #[test]
             fn an_option_of_a_dialog_that_a_person_chooses_is_what_it_does() {
                 answers::permission($cli);
+            }
+
+            #[test]
+            fn shift_and_enter_make_a_new_line_in_its_prompt() {
+                terminal_name::shift_enter($cli);
             }
 
             #[test]

@@ -37,12 +37,12 @@ pub(super) fn server(place: &Place) -> ServerEntry {
     serde_json::from_str(&place.run(&["serve", "--json"])).unwrap()
 }
 
-pub(super) fn desk_of(place: &Place) -> (ToolClient, Running) {
+pub(crate) fn desk_of(place: &Place) -> (ToolClient, Running) {
     let entry = server(place);
     (ToolClient::at(&entry.socket), Running::of(entry.pid))
 }
 
-pub(super) fn kill(process: &Running) {
+pub(crate) fn kill(process: &Running) {
     process.signal(Signal::KILL);
     process.wait();
 }

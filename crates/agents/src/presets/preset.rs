@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use patterm_screen::TerminalName;
 use regex::Regex;
 use serde::{Deserialize, Deserializer};
 
@@ -26,6 +27,8 @@ pub struct Preset {
     pub env: BTreeMap<String, String>,
     /// A file with more of them, relative to the project.
     pub env_file: Option<PathBuf>,
+    /// What its terminal calls itself (XTVERSION), if it would lose a feature under patterm's own name.
+    pub terminal_name: Option<TerminalName>,
     /// How the CLI gets patterm's tools and the agent's identity.
     #[serde(default)]
     pub inject: Inject,

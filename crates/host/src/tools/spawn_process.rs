@@ -100,7 +100,8 @@ impl Tool for SpawnProcess {
         let working_dir = folder(&call, args.working_dir.as_deref());
         let parent_id = call.caller.process().cloned();
         let env = BTreeMap::new();
-        let recipe = Recipe { argv, env, env_file: None, working_dir, size: SIZE };
+        let recipe =
+            Recipe { argv, env, env_file: None, working_dir, size: SIZE, terminal_name: None };
         let not_a_persons = !call.caller.is_human_origin();
         let new = NewProcess { name, kind, parent_id, not_a_persons, recipe, environment };
         call.detached(|host| async move { Ok(host.panes.spawn(new).await?) }).await.map(Into::into)

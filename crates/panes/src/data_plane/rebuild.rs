@@ -35,7 +35,7 @@ pub(super) struct Rebuilding {
 }
 
 /// What is still to be replayed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Left {
     /// All of it.
     All(Replay),
@@ -99,7 +99,7 @@ impl Rebuilding {
 
     /// The screen, and the offset that it shows; `None` if it is there.
     pub(super) fn screen(&self, log: &log::Reader) -> Option<(Replayed, Offset)> {
-        let Left::All(replay) = *lock(&self.left) else { return None };
+        let Left::All(replay) = lock(&self.left).clone() else { return None };
         // Without its screen, a pane could not be used at all.
         let replayed = catch_unwind(AssertUnwindSafe(|| replay.screen(log)));
         let replayed = replayed.unwrap_or_else(|_| {
@@ -111,7 +111,7 @@ impl Rebuilding {
 
     /// The rows above a place, of which some may still be missing, and that place; `None` if all are there.
     pub(super) fn above(&self, log: &log::Reader) -> Option<(History, Option<ReplayPoint>)> {
-        let Left::Above(replay, place, parts) = *lock(&self.left) else { return None };
+        let Left::Above(replay, place, parts) = lock(&self.left).clone() else { return None };
         let stamp = FIRST_STAMP - 1 - parts;
         let above = catch_unwind(AssertUnwindSafe(|| replay.older(log, place, stamp)));
         Some(above.unwrap_or_else(|_| {
@@ -123,7 +123,7 @@ impl Rebuilding {
     /// The screen is in its place, with all rows of the output after `base`.
     pub(super) fn set_base(&self, base: Option<ReplayPoint>) {
         let mut left = lock(&self.left);
-        *left = match (*left, base) {
+        *left = match (std::mem::replace(&mut *left, Left::Nothing), base) {
             (Left::All(replay), Some(base)) => Left::Above(replay, base, 0),
             (Left::Above(replay, _, parts), Some(base)) => Left::Above(replay, base, parts + 1),
             _ => Left::Nothing,
@@ -211,7 +211,7 @@ impl Rebuilds {
 #[cfg(test)]
 mod tests {
     use patterm_keeper::log::Log;
-    use patterm_screen::Size;
+    use patterm_screen::{Size, TerminalName};
 
     use super::*;
     use crate::data_plane::DataPlane;
@@ -252,7 +252,8 @@ mod tests {
             let until = Offset::new(self.log.end());
             let (id, first) = (ProcessId::new(number), RunNumber::FIRST);
             let (size, from) = (Size::new(4, 20), Offset::START);
-            let replay = Replay { run: first, size, from, until, version_base: 7 };
+            let terminal_name = TerminalName::try_from("xterm(370)".to_owned()).unwrap();
+            let replay = Replay { run: first, size, from, until, version_base: 7, terminal_name };
             Arc::new(ProcessRun::to_rebuild(id, first, None, self.log.reader(), replay))
         }
     }
@@ -274,10 +275,16 @@ mod tests {
         plane.count(&run);
         let end = Offset::new(printed.log.end());
         run.watch().wait_for(|progress| progress.parsed == end).await.unwrap();
-        let screen = run.screen();
+        let mut screen = run.screen();
         let rows: Vec<String> = (0..3).map(|row| screen.row(row).to_string()).collect();
         assert_eq!(rows, ["one", "two", "thrxe"]);
         assert!(screen.version() > 7);
+        screen.feed(b"\x1b[>q");
+        assert_eq!(
+            screen.take_replies(),
+            b"\x1bP>|xterm(370)\x1b\\",
+            "its name is the recorded one"
+        );
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 //! was above the screen follows, the newest first.
 
 use patterm_keeper::log::{self, KeyFrame, SizeMark};
-use patterm_screen::{History, Screen, Size};
+use patterm_screen::{History, Screen, Size, TerminalName};
 
 use super::history::FIRST_STAMP;
 use crate::offset::Offset;
@@ -10,7 +10,7 @@ use crate::process::RunNumber;
 use crate::size;
 
 /// The output from which a screen is rebuilt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Replay {
     /// The run. The key frames of others do not count.
     pub(crate) run: RunNumber,
@@ -22,6 +22,8 @@ pub(crate) struct Replay {
     pub(crate) until: Offset,
     /// The versions of the screen are larger than this.
     pub(crate) version_base: u64,
+    /// What the terminal calls itself.
+    pub(crate) terminal_name: TerminalName,
 }
 
 /// A place between two changes of a screen.
@@ -50,6 +52,7 @@ impl Replay {
     /// The screen before any output.
     pub(crate) fn blank_screen(&self) -> Screen {
         let mut screen = Screen::new(self.size);
+        screen.set_terminal_name(self.terminal_name.clone());
         screen.skip_to(self.until.get());
         screen.raise_version(self.version_base);
         screen
@@ -59,6 +62,7 @@ impl Replay {
     pub(super) fn screen(&self, log: &log::Reader) -> Replayed {
         let mut replayed = self.newest(log, self.until.get(), None, FIRST_STAMP);
         let screen = &mut replayed.screen;
+        screen.set_terminal_name(self.terminal_name.clone());
         screen.skip_to(self.until.get());
         screen.raise_version(self.version_base);
         replayed

@@ -92,6 +92,7 @@ impl Live {
             from: Offset::START,
             until: Offset::new(self.log.end()),
             version_base: 0,
+            terminal_name: TerminalName::default(),
         }
     }
 

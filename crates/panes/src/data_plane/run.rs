@@ -104,11 +104,12 @@ impl ProcessRun {
         log: log::Reader,
         replay: Replay,
     ) -> Self {
+        let (blank, from) = (replay.blank_screen(), replay.from);
         Self {
             views: Mutex::new(Views::new(replay.until)),
-            progress: Progress::to_rebuild(replay.from),
+            progress: Progress::to_rebuild(from),
             rebuilding: Rebuilding::of(Some(replay)),
-            ..Self::new(id, number, pane, log, replay.blank_screen(), replay.from)
+            ..Self::new(id, number, pane, log, blank, from)
         }
     }
 

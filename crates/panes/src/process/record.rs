@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use patterm_keeper::Size;
+use patterm_screen::TerminalName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -126,6 +127,9 @@ pub struct Recipe {
     pub working_dir: PathBuf,
     /// The size of its terminal.
     pub size: Size,
+    /// What its terminal calls itself; `None` for patterm's own name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal_name: Option<TerminalName>,
 }
 
 /// The additional record of an agent.

@@ -201,7 +201,8 @@ impl Declared {
         let (working_dir, env_file) = (definition.folder(self.root()), definition.env_file.clone());
         self.panes.update(id, |process| {
             let size = process.recipe.as_ref().map_or(SIZE, |recipe| recipe.size);
-            process.recipe = Some(Recipe { argv, env, env_file, working_dir, size });
+            let terminal_name = None;
+            process.recipe = Some(Recipe { argv, env, env_file, working_dir, size, terminal_name });
             if let Some(declared) = &mut process.declared {
                 declared.restarts = restarts;
             }

@@ -128,6 +128,11 @@ static AGENT: Schema = Schema::Table(&[
     key("args", STRINGS, "Arguments, for example a model or a mode."),
     key("env", Schema::Strings, "Environment variables."),
     key("env_file", Schema::Text, ENV_FILE),
+    key(
+        "terminal_name",
+        Schema::Text,
+        "What its terminal calls itself (XTVERSION); patterm and its version by default.",
+    ),
     key("inject", INJECT, "How the CLI gets patterm's tools and the agent's identity."),
     key("approved", APPROVED, "How to tell the CLI which of patterm's tools need no approval."),
     key(
