@@ -235,7 +235,7 @@ fn start_by(around: &EnclosingKeeper, settings: &Settings) -> anyhow::Result<Opt
         Err(error) if error.is::<UnknownMethod>() => Ok(None),
         Err(error) => Err(error).with_context(|| {
             let project = settings.project.root().display();
-            format!("this pane's own project's server cannot start the server of {project}")
+            format!("the server of this pane's own project cannot start the server of {project}")
         }),
     }
 }

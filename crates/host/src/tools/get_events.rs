@@ -29,7 +29,7 @@ pub(super) struct Answer {
     events: Vec<EventAnswer>,
     /// The `since` of the next call.
     next: u64,
-    /// Events in between that are not kept any more.
+    /// Events in between that are no longer kept.
     dropped: u64,
 }
 
@@ -38,12 +38,12 @@ impl Tool for GetEvents {
     const TITLE: &'static str = "Read events";
     const DESCRIPTION: &'static str = "What happened in the project, oldest first, and who caused \
         it.";
-    const HELP: &'static str = "Events are numbered by seq, without gaps, also across restarts. \
+    const HELP: &'static str = "Events are numbered by seq, without gaps, even across restarts. \
         Call it again with `since` set to `next` to continue. A page has at most 1,000 events and \
         a megabyte. Types: process.*, agent.*, dialog.answered, input.sent, message.*, timer.*, \
         pad.*, attention.*, port.*, server.*, tool.called, git.*, worktree.*, project_file.*, \
-        view.*, system.*. Ignore types that you do not know. Input is recorded with its length \
-        and place only. To wait for an event, use wait_for_event.";
+        view.*, system.*. Ignore types that you do not know. Of input, only its length and \
+        position are recorded. To wait for an event, use wait_for_event.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::OnSearch("history: what happened, who did it");
     type Args = Args;

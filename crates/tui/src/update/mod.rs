@@ -209,7 +209,7 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         Event::Lost => {
             model.connected = false;
             if model.hung.take().is_some() {
-                let text = "the server ended while it did not answer; what you typed just before that may be lost";
+                let text = "the server ended without having answered; what you typed just before that may be lost";
                 notify(&mut *model, text, true);
             }
             model.panes.values_mut().for_each(|pane| pane.live = false);

@@ -82,7 +82,7 @@ fn answer(model: &mut Model, place: &Place) {
     let process = model.overview.as_ref().and_then(|overview| overview.process(place)).cloned();
     match process {
         Some(process) => answering::open(model, Some(place.key.clone()), &process),
-        None => notify(model, "choose an agent that asks something", false),
+        None => notify(model, "choose an agent that is asking something", false),
     }
 }
 

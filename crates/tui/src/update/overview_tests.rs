@@ -164,7 +164,7 @@ fn a_question_of_this_project_is_answered_from_the_list_of_those_who_need_attent
     asks.processes[2].dialog = None;
     sample.handle(Event::Snapshot(asks));
     let Mode::Text { text, .. } = &sample.model.mode else { panic!("{:?}", sample.model.mode) };
-    assert_eq!(text, "tests asks nothing any more; nothing was answered");
+    assert_eq!(text, "tests no longer asks anything; nothing was answered");
     assert_eq!(sample.type_in("\r"), [], "it was meant for the question");
     assert_eq!(sample.model.mode, Mode::Typing);
 }
