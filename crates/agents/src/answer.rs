@@ -43,7 +43,7 @@ pub enum ChosenOption {
     Label(String),
 }
 
-/// What became of an answer.
+/// The outcome of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerOutcome {
     /// The dialog took it; the text is the evidence.
@@ -329,7 +329,7 @@ impl Answer<'_> {
                 }
                 _ => gone = now,
             }
-            // What the last look shows for the first time is looked at once more.
+            // If the last look shows something new, look once more.
             let most = if gone.is_some() { until + FRAME } else { until };
             if Instant::now() >= most {
                 let why = match self.on_screen() {
@@ -369,7 +369,7 @@ fn place(dialog: &Dialog, option: &ChosenOption) -> Result<usize, Refusal> {
     match found {
         Some(found) => Ok(found),
         None => refused(format!(
-            "there is no such option; the {} options are {}",
+            "there is no such option; the dialog has {}: {}",
             dialog.options.len(),
             dialog.options.join(" | ")
         )),

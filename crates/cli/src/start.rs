@@ -253,7 +253,7 @@ fn start_here(
     start_server(settings, command, options)
 }
 
-/// Runs a server that stays, and waits for its first word.
+/// Runs a server that stays, and waits for its report.
 fn start_server(
     settings: &Settings,
     mut command: Command,

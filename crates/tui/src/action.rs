@@ -133,8 +133,7 @@ const fn info(
     ActionInfo { action, name, keys, short, description }
 }
 
-/// All actions, in the order in which they are shown. Where tmux has a default key for something, it is the same
-/// here.
+/// All actions, in the order in which they are shown. If tmux has a default key for an action, it is the same here.
 #[rustfmt::skip]
 pub(crate) const ACTIONS: [ActionInfo; 58] = [
     info(Action::NewPage, "new-page", &["c"], "new page", "start a shell on a new page"),

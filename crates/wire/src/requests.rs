@@ -104,7 +104,7 @@ pub enum OptionRef {
     Label(String),
 }
 
-/// What became of the answer.
+/// The outcome of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DialogAnswered {
     /// Whether the dialog took it.

@@ -34,7 +34,7 @@ pub(crate) struct EventsVerb {
     /// Only events since this time (2h, 14:30, an RFC 3339 time), or from the event with this number on
     #[arg(long, value_name = "TIME|SEQ")]
     since: Option<EventsSince>,
-    /// Only events of these types, such as agent.blocked; agent.* stands for all types that begin with agent.
+    /// Only events of these types, such as agent.blocked; agent.* is every type about agents
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     types: Vec<String>,
     /// Print new events as they happen
@@ -161,7 +161,7 @@ fn show_page(events: Vec<Value>, json: bool) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// The number of the first event at or after a time, by halving.
+/// The number of the first event at or after a time, by binary search.
 fn first_since(client: &mut Client, since: Since) -> anyhow::Result<u64> {
     let wanted = since.wall_ms(&Since::now(Clock::system().wall_ms()));
     let newest = EventQuery { limit: Some(1), ..EventQuery::default() };

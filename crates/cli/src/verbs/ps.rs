@@ -69,7 +69,7 @@ fn tree<'a>(
 fn table(processes: &[ProcessSummary]) -> String {
     let mut rows = vec!["ID     STATUS    ACTIVITY  EXIT  KIND      NAME".to_owned()];
     for (depth, process) in tree(processes, None, 0) {
-        // The end of the run before says nothing about one that is starting.
+        // How the previous run ended says nothing about one that is starting.
         let exit = process.exit.filter(|_| !process.is_alive()).unwrap_or_default();
         let exit = match (exit.code, exit.signal) {
             (Some(code), _) => code.to_string(),

@@ -226,7 +226,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Records where the next one begins: if that is missing one day, it is known that it existed.
+    /// Records where the next one begins, so that it is known to have existed if it goes missing.
     pub(super) fn set_next(&self, start: u64) {
         self.word(WORD_NEXT).store(start, Ordering::Release);
     }
@@ -273,7 +273,8 @@ impl Segment {
         marks
     }
 
-    /// How many places for times in the header are used, also by those that do not count.
+    /// How many places for times in the header are used, including those of times that do not
+    /// count.
     pub(super) fn header_marks_used(&self) -> usize {
         let is_used = |at: &usize| self.mark_words(*at)[1].load(Ordering::Acquire) != 0;
         (0..HEADER_MARKS).take_while(is_used).count()

@@ -153,7 +153,7 @@ fn send(project: Option<String>, answer: &DialogAnswer, name: String) -> Effect 
     }
 }
 
-/// Says what became of an answer.
+/// Reports the outcome of an answer.
 pub(super) fn answered(model: &mut Model, name: &str, answered: &DialogAnswered) {
     let reason = &answered.reason;
     match &answered.state {

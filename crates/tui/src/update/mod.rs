@@ -72,7 +72,7 @@ pub(crate) enum Event {
     Hung(String),
     /// The server answers again.
     Answers,
-    /// So many bytes of input were not sent: too many wait for the server already.
+    /// This many bytes of input were not sent: too many wait for the server already.
     NotSent(usize),
     /// A frame for a pane.
     Frame(PaneId, ToView),
@@ -94,7 +94,7 @@ pub(crate) enum Event {
     Layout(SavedLayout),
     /// There is no browser for this link.
     LinkNotOpened(String),
-    /// News of the servers of all projects.
+    /// News about the servers of all projects.
     Overview(OverviewEvent),
     /// Another project is shown.
     Switched(Box<Switched>),

@@ -30,7 +30,7 @@ pub(super) fn close_if_left(model: &mut Model, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Handles news of the servers.
+/// Handles news about the servers.
 pub(super) fn take(model: &mut Model, event: OverviewEvent) {
     let Some(overview) = &mut model.overview else { return };
     match event {
@@ -143,7 +143,7 @@ pub(super) fn mouse(
 pub(crate) struct Switched {
     /// Its key.
     pub(crate) key: String,
-    /// The key of the project before.
+    /// The key of the previous project.
     pub(crate) from: String,
     /// The process to show.
     pub(crate) process: Option<String>,

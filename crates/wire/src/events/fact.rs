@@ -164,7 +164,7 @@ facts! {
     }
     /// An entry was removed, with its output.
     ProcessClosed = "process.closed" in States {}
-    /// Nobody knows how a run ended.
+    /// It is unknown how a run ended.
     ProcessLost = "process.lost" in States {}
 
     /// An agent's CLI shows its prompt for the first time in this run.
@@ -326,7 +326,7 @@ facts! {
         /// Its new length.
         bytes: u64,
     }
-    /// The file of a scratchpad was changed by something else than patterm.
+    /// The file of a scratchpad was changed by something other than patterm.
     PadEditedOutside = "pad.edited_outside" in People {
         /// Its name.
         name: String,
@@ -400,7 +400,7 @@ facts! {
     GitBranch = "git.branch" in People {
         /// The branch.
         branch: String,
-        /// The one before.
+        /// The previous one.
         before: Option<String>,
     }
     /// A worktree was created.
@@ -422,12 +422,12 @@ facts! {
         /// Its folder.
         path: String,
     }
-    /// The project file has another content.
+    /// The content of the project file has changed.
     ProjectFileChanged = "project_file.changed" in People {
         /// The hash of the content.
         hash: Option<String>,
     }
-    /// A person trusted a content of the project file.
+    /// A person trusted this content of the project file.
     ProjectFileTrusted = "project_file.trusted" in People {
         /// The hash of the content.
         hash: String,
@@ -436,7 +436,7 @@ facts! {
     ViewAttached = "view.attached" in States {}
     /// It was detached.
     ViewDetached = "view.detached" in States {}
-    /// A server began.
+    /// A server started.
     SystemStarted = "system.started" in People {
         /// Its version.
         version: String,
@@ -445,12 +445,12 @@ facts! {
     SystemUpgraded = "system.upgraded" in People {
         /// The new version.
         version: String,
-        /// The version before, if it is known.
+        /// The previous version, if it is known.
         before: Option<String>,
     }
     /// The log was repaired.
     SystemRecovered = "system.recovered" in People {
-        /// Bytes of events at its end that were not written completely, and that nobody was told of.
+        /// Bytes of events at its end that were not written completely and never acknowledged.
         torn_bytes: u64,
         /// The first and last numbers of events that were lost when the machine stopped.
         lost: Vec<(u64, u64)>,
