@@ -274,7 +274,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether so much is unsynced that it must be synced now.
+    /// Whether so much is not synced that it must be now.
     pub(crate) fn must_sync(&self) -> bool {
         self.unsynced >= MOST_UNSYNCED
     }

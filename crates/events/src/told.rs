@@ -11,7 +11,7 @@ use crate::new_event::About;
 /// Messages that are neither delivered nor dropped: far more than processes hold. What stalled long ago stays open.
 const MOST_OPEN: usize = 4_096;
 
-/// The state that the events describe.
+/// What the events have told.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// The processes that have an entry.
