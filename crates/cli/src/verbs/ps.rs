@@ -76,7 +76,8 @@ fn table(processes: &[ProcessSummary]) -> String {
             (None, Some(signal)) => format!("sig{signal}"),
             (None, None) => String::new(),
         };
-        // What is checked is healthy or not; whether it prints says less. An ended process is idle, which says no more than that it has ended.
+        // Health says more than activity where it is checked. An ended process is always idle, so its activity is not
+        // shown.
         let activity = match &process.health {
             _ if !process.is_alive() => String::new(),
             Some(health) => one_line(health),

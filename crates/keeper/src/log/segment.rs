@@ -287,7 +287,7 @@ impl Segment {
         time.store(mark.wall_ms, Ordering::Release);
     }
 
-    /// Called by the writer. If a server dies halfway, what is left is in order, or is ignored for not being so.
+    /// Called by the writer. If a server dies halfway, what is left is in order, or is ignored because it is not.
     pub(super) fn replace_header_marks(&self, marks: &[TimeMark]) {
         for (at, mark) in marks.iter().enumerate() {
             self.set_header_mark(at, *mark);
