@@ -143,7 +143,7 @@ fn a_question_that_changes_while_it_is_open_closes_and_is_not_answered() {
 fn a_question_of_this_project_is_answered_from_the_list_of_those_who_need_attention() {
     let mut sample = Sample::new(100, 30);
     sample.type_in("\x02u\x1b[C");
-    assert_eq!(notice(&sample), "tests shows no question with options");
+    assert_eq!(notice(&sample), "tests is not showing a question with options");
     let mut asks = project();
     let options = ["1. Yes", "2. No"]
         .map(|label| DialogOption { label: label.to_owned(), answerable: label == "1. Yes" });
