@@ -34,7 +34,7 @@ pub(crate) struct EventsVerb {
     /// Only events since this time (2h, 14:30, an RFC 3339 time), or from the event with this number on
     #[arg(long, value_name = "TIME|SEQ")]
     since: Option<EventsSince>,
-    /// Only events of these types, such as agent.blocked; agent.* is every type about agents
+    /// Only events of these types, such as agent.blocked; agent.* selects all types about agents
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     types: Vec<String>,
     /// Print new events as they happen
