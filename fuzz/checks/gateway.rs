@@ -343,7 +343,7 @@ fn without_ids(text: &str) -> Option<serde_json::Value> {
 }
 
 /// What the scan accepts, serde accepts, with the same members at the same places. What it takes for a
-/// usual call, the general way takes for the same call, and no parser reads it differently.
+/// usual call, the general path takes for the same call, and no parser reads it differently.
 pub(crate) fn json_scan(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut cursor = Cursor::new(data);

@@ -216,7 +216,7 @@ fn a_stubborn_tree_is_gone_after_the_grace_time() {
     pane.stop(libc_signal::TERM, grace).unwrap();
     let end = status(&pane, |status| status.empty);
     assert_eq!(end.exit, Some(Exit::Signal(libc_signal::KILL)));
-    assert!(start.elapsed() >= grace, "it had its grace time");
+    assert!(start.elapsed() >= grace, "it had its grace period");
     assert!(start.elapsed() < grace + Duration::from_secs(5));
     assert!(!pids.values().any(|pid| alive(pid)), "{pids:?}");
 }

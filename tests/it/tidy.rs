@@ -482,3 +482,22 @@ fn the_tests_named_in_the_fault_list_exist() {
     }
     assert!(named > 60, "{named}");
 }
+
+/// Every test that the threat model names: words of code with several underscores.
+#[test]
+fn the_tests_named_in_the_threat_model_exist() {
+    let page = text(Path::new("SECURITY.md"));
+    let sources = files().into_iter().filter(|file| file.extension().is_some_and(|e| e == "rs"));
+    let sources: String = sources.map(|file| text(&file)).collect();
+    let is_test = |name: &String| {
+        name.matches('_').count() > 2 && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+    };
+    let tests: Vec<_> = code(&page).into_iter().filter(is_test).collect();
+    for test in &tests {
+        assert!(
+            sources.contains(&format!("fn {test}(")),
+            "SECURITY.md names the test {test}, which does not exist"
+        );
+    }
+    assert!(tests.len() > 20, "{tests:?}");
+}

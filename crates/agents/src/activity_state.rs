@@ -74,7 +74,7 @@ pub enum AnswerWay {
 /// A dialog on an agent's screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dialog {
-    /// Tells it from every other dialog: from one with other text, and from an earlier one with the same text.
+    /// Distinguishes it from every other dialog: from one with other text, and from an earlier one with the same text.
     pub version: String,
     /// What it asks.
     pub question: String,

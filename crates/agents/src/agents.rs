@@ -442,7 +442,7 @@ impl Agents {
             Ok(()) => drop(std::fs::remove_dir_all(folder)),
             Err(error) => tracing::warn!(
                 %id, %error, folder = %folder.display(),
-                "cannot move the files that the agent's CLI wrote to the user's folder; they stay where they are"
+                "cannot move the files of the agent's CLI into the user's folder; they stay where they are"
             ),
         }
         long_texts::remove(self.project.root(), id);

@@ -43,7 +43,7 @@ pub enum ChosenOption {
     Label(String),
 }
 
-/// What became of an answer.
+/// The outcome of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerOutcome {
     /// The dialog took it; the text is the evidence.
@@ -71,7 +71,7 @@ impl Agents {
     ) -> AnswerOutcome {
         let signals = self.activities.signals(id);
         let (Some(run), Some(preset)) = (self.panes().run_of(id), signals.preset()) else {
-            return AnswerOutcome::Refused(format!("{id} asks nothing"));
+            return AnswerOutcome::Refused(format!("{id} is not asking anything"));
         };
         // Until its screen is complete, it shows no dialog that could be compared.
         self.panes().data_plane.rebuilt(&run).await;
@@ -230,7 +230,7 @@ impl Answer<'_> {
         while cursor != option {
             if keys_left == 0 {
                 return refused(
-                    "its cursor does not go where it should; answer it in its own pane",
+                    "its cursor does not move to that option; answer it in its own pane",
                 );
             }
             keys_left -= 1;
@@ -255,7 +255,7 @@ impl Answer<'_> {
         match self.dialog()?.cursor {
             Some(cursor) => Ok(cursor),
             None => {
-                refused("patterm does not see which option is chosen; answer it in its own pane")
+                refused("patterm cannot tell which option is highlighted; answer it in its own pane")
             }
         }
     }
@@ -329,7 +329,7 @@ impl Answer<'_> {
                 }
                 _ => gone = now,
             }
-            // What the last look shows for the first time is looked at once more.
+            // If the last look shows something new, look once more.
             let most = if gone.is_some() { until + FRAME } else { until };
             if Instant::now() >= most {
                 let why = match self.on_screen() {
@@ -369,7 +369,7 @@ fn place(dialog: &Dialog, option: &ChosenOption) -> Result<usize, Refusal> {
     match found {
         Some(found) => Ok(found),
         None => refused(format!(
-            "there is no such option; there are {}: {}",
+            "there is no such option; the dialog has {}: {}",
             dialog.options.len(),
             dialog.options.join(" | ")
         )),

@@ -101,7 +101,7 @@ impl Identities {
 
     /// Issues a new token for a process.
     pub fn issue(&self, process: &ProcessId) -> Result<Token, StateError> {
-        let token = Token::random().map_err(state::failed("make a token for", &self.file))?;
+        let token = Token::random().map_err(state::failed("create a token for", &self.file))?;
         let identity = Identity { hash: token.hash(), process_id: process.clone() };
         self.change(state::write, |known| known.identities.push(identity))?;
         Ok(token)

@@ -15,8 +15,8 @@ use crate::hung::Watch;
 
 /// The errors if a server dies during a call that only reads, and during one that may have an effect.
 const LOST: &str = "the server ended before it answered";
-const LOST_WITH_EFFECT: &str = "the server ended before it answered; what you asked for may have been done all the same: look with `patterm ps` \
-     before you repeat it";
+const LOST_WITH_EFFECT: &str = "the server ended before it answered; it may have done what you \
+     asked for: check with `patterm ps` before you repeat it";
 
 pub(crate) struct Client {
     stream: BufReader<UnixStream>,

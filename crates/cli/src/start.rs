@@ -235,7 +235,7 @@ fn start_by(around: &EnclosingKeeper, settings: &Settings) -> anyhow::Result<Opt
         Err(error) if error.is::<UnknownMethod>() => Ok(None),
         Err(error) => Err(error).with_context(|| {
             let project = settings.project.root().display();
-            format!("this pane's own project's server cannot start the server of {project}")
+            format!("the server of this pane's own project cannot start the server of {project}")
         }),
     }
 }
@@ -253,7 +253,7 @@ fn start_here(
     start_server(settings, command, options)
 }
 
-/// Runs a server that stays, and waits for its first word.
+/// Runs a server that stays, and waits for its report.
 fn start_server(
     settings: &Settings,
     mut command: Command,

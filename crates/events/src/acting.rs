@@ -1,5 +1,5 @@
 //! Who is acting: the server identifies the caller of a request once, and everything that happens while the request is
-//! handled has that caller as its actor. Parts of the server that act by themselves set nothing: then it is the system.
+//! handled has that caller as its actor. For parts of the server that act on their own, the actor is the system.
 
 use patterm_wire::events::Actor;
 

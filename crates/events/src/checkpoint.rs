@@ -1,5 +1,5 @@
-//! What is known about the log beside its files: what was dropped, what was lost, and what all events up to a number
-//! told. It is written before anything is dropped, so that the events after it are always there.
+//! What is known about the log in addition to its files: what was dropped, what was lost, and the state that all events
+//! up to a number describe. It is written before anything is dropped, so that the events after it are always there.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ const MOST_LOST: usize = 64;
 pub(crate) struct Checkpoint {
     /// The last event that is part of `told`.
     pub(crate) through: u64,
-    /// What those events told.
+    /// The state that those events describe.
     pub(crate) told: Told,
     /// By class: the last event that was dropped.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! The files of one class of events, of which the last one grows.
+//! The files of one class of events. Events are appended to the last one.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -143,7 +143,7 @@ impl ClassLog {
         (self.budget / FILES).clamp(LEAST_FILE_BYTES, MOST_FILE_BYTES)
     }
 
-    /// Begins the next file. The one before is on the disk by then, so that only the last one can lose anything.
+    /// Begins the next file. The previous one is synced first, so that only the last one can lose anything.
     fn begin_file(&mut self, first: u64) -> io::Result<()> {
         if let Some(file) = &self.current {
             file.sync_data()?;
@@ -181,7 +181,7 @@ impl ClassLog {
     }
 }
 
-/// The number of the last event of the class before a file.
+/// The number of the last event of the class that precedes a file.
 fn last_before(segment: &Segment) -> u64 {
     let first = segment.read().ok().and_then(|bytes| {
         let end = memchr::memchr(b'\n', &bytes)?;

@@ -1,6 +1,6 @@
-//! The log of a project's events: what happened, in one order, with who caused it. It is append-only, has a limited
-//! size, survives crashes, and detects damage. It knows nothing about processes, agents or tools: the parts that own
-//! a fact write it, with an [`EventLog`].
+//! The log of a project's events: what happened, in order, and who caused it. It is append-only, has a limited size,
+//! survives crashes, and detects damage. It knows nothing about processes, agents or tools: the parts that own a fact
+//! write it, with an [`EventLog`].
 
 mod acting;
 mod checkpoint;

@@ -1,5 +1,5 @@
-//! A line of a segment: the hash of an event, the number of the event before in the same class, and the event as JSON.
-//! With the hash, damage is found in the line itself; with the number, a missing line of the class.
+//! A line of a segment: the hash of an event, the number of the previous event in the same class, and the event as
+//! JSON. The hash reveals damage to the line itself; the number reveals a missing line of the class.
 
 use patterm_store::hex;
 use sha2::{Digest, Sha256};
@@ -20,7 +20,7 @@ pub(crate) struct StoredEvent {
     pub(crate) seq: u64,
     /// The hash of its JSON text.
     pub(crate) hash: String,
-    /// The number of the event before in the same class; 0 for the first.
+    /// The number of the previous event in the same class; 0 for the first.
     pub(crate) class_prev: u64,
     /// Its JSON text.
     pub(crate) json: String,

@@ -74,7 +74,7 @@ impl EventLog {
         Ok(Self(Some(inner)))
     }
 
-    /// Opens a log to read it, without changing anything: what is recorded is forgotten. Empty if there is none.
+    /// Opens a log to read it, without changing anything: what is recorded is discarded. Empty if there is none.
     pub fn open_to_read(folder: &Path, clock: Clock) -> Result<Self, EventError> {
         if folder.symlink_metadata().is_err() {
             return Ok(Self::none());
@@ -91,8 +91,8 @@ impl EventLog {
         Self::default()
     }
 
-    /// Records what happened, caused by whoever the current task acts for. It survives the death of this process from
-    /// when this returns; approvals are on the disk then.
+    /// Records what happened, caused by whoever the current task acts for. Once this returns, the event survives the
+    /// death of this process; approvals are on disk by then.
     pub fn record(&self, about: About, fact: Fact) {
         self.record_by(current_actor(), about, fact);
     }
@@ -132,7 +132,7 @@ impl EventLog {
         Ok(seq)
     }
 
-    /// What the events have told so far.
+    /// The state that the events so far describe.
     #[must_use]
     pub fn told(&self) -> Told {
         self.0.as_ref().map(|inner| lock(&inner.store).told.clone()).unwrap_or_default()
@@ -241,7 +241,7 @@ impl EventLog {
         Ok(verdict)
     }
 
-    /// Brings everything to the disk. Nothing may be recorded afterwards.
+    /// Syncs everything to disk. Nothing may be recorded afterwards.
     pub fn close(&self) {
         let Some(inner) = self.0.as_ref().filter(|inner| inner.can_write) else { return };
         inner.signal.close();
@@ -252,7 +252,7 @@ impl EventLog {
 }
 
 impl Inner {
-    /// The newest events that match, and not more of the log than that needs.
+    /// The newest events that match; reads no more of the log than necessary.
     fn newest(&self, query: &EventQuery) -> Result<Texts, EventError> {
         let mut page = Texts::default();
         let last = *self.last.borrow();

@@ -43,7 +43,8 @@ impl Merged {
         Ok(Self { classes: classes.collect::<Result<_, _>>()? })
     }
 
-    /// The next event, and the index of its class. A damaged line comes after the event before it in its class.
+    /// The next event, and the index of its class. A damaged line comes right after the event that precedes it in its
+    /// class.
     pub(crate) fn next(&mut self) -> Result<Option<(usize, Piece)>, EventError> {
         let key = |cursor: &ClassCursor| match &cursor.next {
             Some(Piece::Event(event)) => Some(event.seq),

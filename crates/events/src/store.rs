@@ -82,7 +82,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Reads what is there: the log, the end of each class, and whether the machine stopped since it was written.
+    /// Reads what is there: the log, the end of each class, and whether the machine stopped after it was written.
     fn read(
         folder: &Path,
         bytes: u64,
@@ -170,7 +170,7 @@ impl Store {
         Ok(())
     }
 
-    /// Adds what the events after the checkpoint tell. Returns the ranges of numbers that are missing among them.
+    /// Applies the events after the checkpoint. Returns the ranges of numbers that are missing among them.
     fn retell(&mut self) -> Result<Vec<(u64, u64)>, EventError> {
         let mut expected = self.checkpoint.through + 1;
         let mut missing = Vec::new();
@@ -304,7 +304,7 @@ impl Store {
         files.collect()
     }
 
-    /// They could not be synced.
+    /// The files could not be synced.
     pub(crate) fn note_unsynced(&mut self, error: &io::Error) {
         self.trouble = Some(error.to_string());
         for class in &mut self.classes {

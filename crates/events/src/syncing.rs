@@ -1,4 +1,4 @@
-//! The thread that brings appended events to the disk soon, and writes those that wait for room.
+//! The thread that syncs appended events to disk soon, and writes those that wait for room.
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The newest events, in memory: what followers read as a rule.
+//! The newest events, in memory: what followers usually read.
 
 use std::collections::VecDeque;
 

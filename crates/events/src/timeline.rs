@@ -20,7 +20,8 @@ impl Timeline {
         Self { last_ms, last: None }
     }
 
-    /// The time of an event at this moment. If the clock was set since the last event, also what to record first.
+    /// The time of an event at this moment. If the clock was set since the last event, also returns what to record
+    /// first.
     pub(crate) fn take(&mut self, now: Moment) -> (u64, Option<Fact>) {
         let expected = self.expected(&now);
         let step = now.wall_ms.abs_diff(expected);

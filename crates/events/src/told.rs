@@ -1,5 +1,5 @@
-//! What the events have told so far, as state: the processes, messages, timers and scratchpads that they know. At its
-//! start, a server compares it with the state that it loads, and records the events that are missing.
+//! The state that the events so far describe: processes, messages, timers and scratchpads. When a server starts, it
+//! compares this with the state that it loads, and records the events that are missing.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,14 +33,14 @@ pub struct Told {
     /// The hash of the content of the project file.
     #[serde(default)]
     pub project_file: Option<String>,
-    /// The version of the server that began last.
+    /// The version of the server that started last.
     pub version: Option<String>,
     /// The commits that were told last, the newest at the end.
     #[serde(default)]
     pub commits: VecDeque<String>,
 }
 
-/// What the events have told about a process.
+/// What the events say about a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldProcess {
     /// Its label.
@@ -61,7 +61,7 @@ pub struct ToldProcess {
     pub agent: Option<String>,
 }
 
-/// What the events have told about a run.
+/// What the events say about a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToldStatus {
@@ -95,7 +95,7 @@ mod as_pairs {
 }
 
 impl Told {
-    /// Adds what an event tells.
+    /// Applies an event.
     pub(crate) fn note(&mut self, about: &About, fact: &Fact) {
         match fact {
             Fact::MessageAccepted { message_id, .. } => {
@@ -137,7 +137,7 @@ impl Told {
     }
 
     fn note_message(&mut self, id: u64, has_stalled: bool) {
-        // After a delivery there may be a late doubt, which does not open the message again.
+        // A delivery may still be called into doubt later, which does not reopen the message.
         self.open_messages.entry(id).and_modify(|stalled| *stalled = has_stalled);
     }
 

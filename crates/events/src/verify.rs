@@ -1,4 +1,4 @@
-//! Checks the whole log, and tells what was dropped or lost from what is damaged.
+//! Checks the whole log, and distinguishes what was dropped or lost from what is damaged.
 
 use patterm_wire::events::{EventRecord, LogBreak, LogVerdict};
 

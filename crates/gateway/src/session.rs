@@ -294,7 +294,7 @@ impl Session {
         }
         parts[count] = &text[from..];
         if !self.0.queue.push_parts(&parts[..=count], QUEUE_BYTES) {
-            // The general way says why.
+            // The general path says why.
             state.relay.take_back(upstream);
             return None;
         }

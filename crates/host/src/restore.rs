@@ -202,7 +202,7 @@ fn describe(cause: Cause, queued: usize, timers: usize, question: Option<&str>) 
         Cause::Kill => "interrupted by `patterm kill`",
         Cause::Signal => "interrupted by a signal that ended everything",
         Cause::Reboot => "interrupted by a reboot",
-        Cause::Lost => "interrupted when server and keeper were killed",
+        Cause::Lost => "interrupted when the server and its keeper were killed",
     };
     let count = |count: usize, one: &str, more: &str| match count {
         0 => None,

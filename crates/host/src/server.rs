@@ -333,7 +333,7 @@ impl DeclaredObserver {
         Self { host: Arc::downgrade(host), settings, project_file }
     }
 
-    /// Records that the project file has another content than before.
+    /// Records that the content of the project file has changed.
     fn record_project_file(&self, host: &Host) {
         let hash = host.declared.file_status().hash().map(str::to_owned);
         let mut known = lock(&self.project_file);

@@ -8,7 +8,7 @@ use patterm_panes::process::Process;
 use patterm_panes::tree::ListeningSockets;
 use patterm_project::declared::DeclaredStatus;
 
-/// Characters of a last line: more than the widest terminal shows beside the other columns.
+/// Characters of a last line: more than the widest terminal shows next to the other columns.
 const LAST_LINE_CHARS: usize = 300;
 
 /// Measures all processes. It reads `/proc` for each process below a pane, so it must not run on the thread that

@@ -351,8 +351,8 @@ impl KeeperConnection {
             TimedOut | WouldBlock => {
                 let timeout = self.current_timeout.unwrap_or_default();
                 format!(
-                    "the keeper (pid {pid}) did not answer within {timeout:?}; if it is stopped, \
-                     continue it with `kill -CONT {pid}`"
+                    "the keeper (pid {pid}) did not answer within {timeout:?}; if it is \
+                     suspended, `kill -CONT {pid}` resumes it"
                 )
             }
             UnexpectedEof => format!("the keeper (pid {pid}) closed the connection"),

@@ -108,7 +108,7 @@ pub fn run(options: KeeperOptions) -> io::Result<()> {
     // If an init is killed, its processes are reparented to us instead of running on unnoticed.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     if has_listener(&options.socket) {
-        let message = format!("another keeper listens at {}", options.socket.display());
+        let message = format!("another keeper is already listening at {}", options.socket.display());
         return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
     }
     let _ = std::fs::remove_file(&options.socket);
@@ -331,7 +331,7 @@ impl KeeperLoop {
         streams: Vec<OwnedFd>,
     ) -> Result<&PaneEntry, SpawnError> {
         if self.panes.contains_key(name) {
-            let message = format!("the pane {name} exists already");
+            let message = format!("the pane {name} already exists");
             return Err(SpawnError::new(SpawnFault::System, message));
         }
         let (pane, init, pidfd) = spawn(program, streams.try_into().ok())?;

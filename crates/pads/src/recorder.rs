@@ -1,4 +1,4 @@
-//! Events about scratchpads: the revision that is recorded is compared with that of the file.
+//! Events about scratchpads: the revision of the file is compared with the one that was recorded.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl PadRecorder {
         self.events.record(About::project(), fact(name, change, is_new, way));
     }
 
-    /// The content that a file has. What nobody recorded was either done by an editor, or by a server that died.
+    /// The content that a file has. A change that nobody recorded was made by an editor, or by a server that died.
     pub(crate) fn found(&mut self, name: &PadName, change: &Change) {
         if self.is_recorded(name.as_str(), change.number()) {
             return;
@@ -55,7 +55,7 @@ impl PadRecorder {
         }
     }
 
-    /// A pad does not exist any more.
+    /// A pad no longer exists.
     pub(crate) fn removed(&mut self, name: &str) {
         if self.revisions.remove(name).is_some() {
             self.events.record(About::project(), Fact::PadDeleted { name: name.to_owned() });

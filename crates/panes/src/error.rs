@@ -45,7 +45,7 @@ pub enum PaneError {
         limit: usize,
     },
     /// Its entry does not contain a command.
-    #[error("it is unknown how to start {0}; its entry has no command")]
+    #[error("cannot start {0}: its entry has no command")]
     NoRecipe(ProcessId),
     /// The keeper could not start its program.
     #[error("{}", .0.message)]

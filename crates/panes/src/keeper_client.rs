@@ -416,7 +416,7 @@ impl KeeperClient {
     fn no_answer(&self) -> io::Error {
         let message = match self.pid() {
             Some(pid) => format!(
-                "the keeper (pid {pid}) does not answer; if it is stopped, `kill -CONT {pid}` \
+                "the keeper (pid {pid}) does not answer; if it is suspended, `kill -CONT {pid}` \
                  resumes it"
             ),
             None => "the keeper does not answer".into(),
@@ -459,7 +459,7 @@ impl Drop for UnclaimedPane {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 if let Err(error) = client.forget(name).await {
-                    tracing::error!(%error, "the keeper has not released a pane that nobody wants");
+                    tracing::error!(%error, "the keeper has not released a pane that is no longer needed");
                 }
             });
         }

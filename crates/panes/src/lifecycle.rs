@@ -151,8 +151,7 @@ impl Panes {
         Err(PaneError::TooMany { count, limit: most })
     }
 
-    /// Ends a run: the signal to its group, the grace time, then everything. Returns the entry once it
-    /// is over.
+    /// Ends a run: the signal to its group, the grace period, then everything. Returns the entry once it is over.
     pub async fn end(
         &self,
         run: &Arc<ProcessRun>,
@@ -168,13 +167,13 @@ impl Panes {
         self.command_init(run, |pane| pane.kill_after(grace))
     }
 
-    /// Waits for the end of a run that is killed after the grace time.
+    /// Waits for the end of a run that is killed after the grace period.
     pub async fn ended(
         &self,
         run: &Arc<ProcessRun>,
         grace: Duration,
     ) -> Result<Process, PaneError> {
-        // Its descendants must end too; they have the rest of the grace time.
+        // Its descendants must end too; they have the rest of the grace period.
         self.over(run, grace + KILL_PATIENCE, |progress| progress.empty).await?;
         Ok(self.settled(&run.id))
     }

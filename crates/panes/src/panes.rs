@@ -150,7 +150,7 @@ impl Panes {
         left.map(|run| run.id.clone()).collect()
     }
 
-    /// Makes a run the current one of its process; returns the one before.
+    /// Makes a run the current one of its process; returns the previous one.
     pub fn set_run(&self, run: Arc<ProcessRun>) -> Option<Arc<ProcessRun>> {
         self.data_plane.count(&run);
         self.starting.lock().unwrap_or_else(PoisonError::into_inner).push(run.clone());

@@ -30,7 +30,7 @@ thread_local! {
     static SCRATCH: RefCell<Rows> = RefCell::new(Rows::default());
 }
 
-/// What became of a chunk.
+/// What happened to a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bypassed {
     /// Bytes that are in the history now. The page is blank, and what follows begins at its top.

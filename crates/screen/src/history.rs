@@ -282,7 +282,7 @@ impl History {
         }
     }
 
-    /// Makes room for a row; returns the distance of its offset from that of the row before.
+    /// Makes room for a row; returns the distance of its offset from that of the previous row.
     fn begin_row(&mut self, wraps: bool, offset: u64) -> u64 {
         if self.blocks.back().is_none_or(Block::is_full) {
             self.begin_block(offset);

@@ -1,5 +1,5 @@
 //! How a row of history is stored: the length of its text, its offset in the output, and its styles as
-//! spans. A plain row costs three or four bytes beside its text.
+//! spans. A plain row costs three or four bytes in addition to its text.
 
 use std::sync::Arc;
 

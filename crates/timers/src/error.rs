@@ -11,10 +11,10 @@ use crate::record::TimerId;
 #[derive(Debug, Error)]
 pub enum TimerError {
     /// The project has too many timers.
-    #[error("the project has {OF_THE_PROJECT} timers; cancel some first")]
+    #[error("the project has {OF_THE_PROJECT} timers, which is the limit; cancel some first")]
     ProjectFull,
     /// The owner has too many timers.
-    #[error("{0} has {OF_ONE_OWNER} timers; cancel some first")]
+    #[error("{0} has {OF_ONE_OWNER} timers, which is the limit; cancel some first")]
     OwnerFull(ProcessId),
     /// The bodies of all timers are too long.
     #[error(

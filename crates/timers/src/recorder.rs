@@ -1,4 +1,4 @@
-//! Events about timers: what is recorded is compared with the book after each write.
+//! Events about timers: after each write, the book is compared with what was recorded.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,8 @@ impl TimerRecorder {
         Self { events, open }
     }
 
-    /// Records what is different now. An earlier server has not recorded what is `recovered`.
+    /// Records what has changed. `recovered` changes are those that an earlier server did not
+    /// record.
     pub(crate) fn compare(&mut self, book: &Book, recovered: bool) {
         let is_gone = |id: &&String| !book.all().iter().any(|timer| timer.id.to_string() == **id);
         let gone: Vec<String> = self.open.keys().filter(is_gone).cloned().collect();

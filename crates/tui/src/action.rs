@@ -134,8 +134,7 @@ const fn info(
     ActionInfo { action, name, keys, short, description }
 }
 
-/// All actions, in the order in which they are shown. Where tmux has a default key for something, it is the same
-/// here.
+/// All actions, in the order in which they are shown. If tmux has a default key for an action, it is the same here.
 #[rustfmt::skip]
 pub(crate) const ACTIONS: [ActionInfo; 59] = [
     info(Action::NewPage, "new-page", &["c"], "new page", "start a shell on a new page"),
@@ -162,7 +161,7 @@ pub(crate) const ACTIONS: [ActionInfo; 59] = [
     info(Action::BreakPane, "break-pane", &["!"], "break out", "move this pane to a new page"),
     info(Action::JoinPane, "join-pane", &["J"], "join a pane", "bring a pane from another page to this one"),
     info(Action::MovePane, "move-pane", &["."], "move pane", "move this pane to another page"),
-    info(Action::Broadcast, "broadcast", &["B"], "broadcast", "send keys to all panes of this page; again: to one"),
+    info(Action::Broadcast, "broadcast", &["B"], "broadcast", "send keys to all panes of this page; again to stop"),
     info(Action::NextPage, "next-page", &["n"], "next page", "show the next page"),
     info(Action::PreviousPage, "previous-page", &["p"], "prev. page", "show the previous page"),
     info(Action::LastPage, "last-page", &["l"], "last page", "go back to the page that was shown before"),
@@ -185,7 +184,7 @@ pub(crate) const ACTIONS: [ActionInfo; 59] = [
     info(Action::Messages, "messages", &["m"], "messages", "messages between agents"),
     info(Action::Timers, "timers", &["t"], "timers", "timers, with the time left"),
     info(Action::Pads, "scratchpads", &["S"], "scratchpads", "notes that agents and people share"),
-    info(Action::Ports, "ports", &["P"], "ports", "addresses that processes serve on"),
+    info(Action::Ports, "ports", &["P"], "ports", "addresses where processes listen"),
     info(Action::Servers, "servers", &["M"], "MCP servers", "shared MCP servers and their status"),
     info(Action::Logs, "logs", &["v"], "logs", "follow the output of all processes, merged"),
     info(Action::Trust, "project-file", &["T"], "patterm.toml", "review what patterm.toml would run, and trust it"),

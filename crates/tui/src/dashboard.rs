@@ -75,7 +75,7 @@ pub(crate) struct ProcessSamples {
 }
 
 impl ProcessSamples {
-    /// The CPU usage since the measurement before, in percent of one CPU.
+    /// The CPU usage since the previous measurement, in percent of one CPU.
     pub(crate) fn cpu_now(&self) -> Option<u32> {
         self.last.cpu_ms.and(self.cpu.back().copied())
     }

@@ -114,7 +114,7 @@ impl LogsView {
         end.max(rows.min(passing.len()))
     }
 
-    /// Scrolls by rows, on a screen with so many.
+    /// Scrolls by rows, on a screen with this many.
     pub(crate) fn scroll(&mut self, by: isize, rows: usize) {
         let passing: Vec<_> = self.passing().collect();
         let end = self.end(&passing, rows).saturating_add_signed(by);

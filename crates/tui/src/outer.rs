@@ -1,5 +1,5 @@
-//! The user's terminal: its modes, with the keyboard mode of the program with the focus, so that keys arrive in
-//! the form which that program expects; its title; and notifications.
+//! The user's terminal: its modes, with the keyboard mode of the program with the focus, so that keys arrive in the
+//! form that this program expects; its title; and notifications.
 
 use patterm_screen::Mouse;
 use patterm_wire::base64;

@@ -15,7 +15,7 @@ pub(crate) struct ShownFrame {
 }
 
 impl ShownFrame {
-    /// Draws everything; returns the frame, and the bytes that turn the one before into it.
+    /// Draws everything; returns the frame, and the bytes that turn the previous one into it.
     pub(crate) fn draw(
         before: Option<&Self>,
         model: &Model,

@@ -175,7 +175,7 @@ pub enum ProcessStatus {
     Failed,
     /// It was ended on request.
     Stopped,
-    /// Its fate is unknown.
+    /// Its outcome is unknown.
     Lost,
     /// A value that a newer server uses, as it was sent.
     #[serde(untagged)]
@@ -242,7 +242,7 @@ pub enum HealthState {
 /// A dialog of an agent's CLI, which a person can answer with [`crate::requests::AnswerDialog`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DialogInfo {
-    /// Tells it from every other dialog of this process.
+    /// Distinguishes it from every other dialog of this process.
     pub version: String,
     /// What it asks.
     pub question: String,

@@ -34,7 +34,7 @@ impl Method for Handover {
 /// How to end the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShutdownRequest {
-    /// The grace time in milliseconds; 0 kills at once.
+    /// The grace period in milliseconds; 0 kills at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,
 }
@@ -45,7 +45,7 @@ pub struct ShutdownBegun {
     /// The file with the progress report. A server of 0.1.0 writes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<PathBuf>,
-    /// The grace time in milliseconds.
+    /// The grace period in milliseconds.
     #[serde(default)]
     pub grace_ms: u64,
 }
@@ -95,7 +95,7 @@ pub struct DialogAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "`option` must be the place of an option (a number from 1) or its label (a text)"
+    expecting = "`option` must be the number of an option, counted from 1, or its label"
 )]
 pub enum OptionRef {
     /// Its place; the first is 1.
@@ -104,7 +104,7 @@ pub enum OptionRef {
     Label(String),
 }
 
-/// What became of the answer.
+/// The outcome of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DialogAnswered {
     /// Whether the dialog took it.

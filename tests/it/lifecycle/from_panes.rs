@@ -188,7 +188,7 @@ fn the_reason_why_a_server_cannot_be_started_from_a_pane_is_reported() {
         place.binary().display()
     );
     let pane = place.run(&["run", "--", "sh", "-c", &script]);
-    place.run(&["wait", pane.trim(), "own project's server cannot start the server of"]);
+    place.run(&["wait", pane.trim(), "own project cannot start the server of"]);
     place.run(&["wait", pane.trim(), "^said 1"]);
 }
 

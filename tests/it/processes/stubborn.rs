@@ -14,7 +14,7 @@ use super::faults::keeper;
 use crate::support::tool_client::{ToolClient, alive, until};
 use crate::support::{Place, Running};
 
-/// The grace time for a program, and the tolerance (design/bars.md).
+/// The grace period for a program, and the tolerance (design/bars.md).
 const GRACE: Duration = Duration::from_secs(5);
 const MORE: Duration = Duration::from_millis(500);
 

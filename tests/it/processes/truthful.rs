@@ -37,7 +37,7 @@ fn a_signal_that_is_not_meant_to_end_a_process_is_only_sent() {
             (total == number as u64 + 1).then_some(())
         });
     }
-    // Longer than the grace time of a stop: nothing was killed afterwards.
+    // Longer than the grace period of a stop: nothing was killed afterwards.
     let never = json!({"process_id": id, "pattern": "[^\\s\\S]", "timeout_seconds": 6});
     assert_eq!(tools.ok("wait_for_pattern", never)["timed_out"], true);
     assert_eq!(tools.status(&id)["status"], "running");

@@ -23,7 +23,7 @@ pub(crate) struct Story {
     pub(crate) title: &'static str,
     /// Who walks, and what for.
     pub(crate) intro: &'static str,
-    /// What stood in the way when this was first walked by hand, and what became of it.
+    /// What got in the way when this was first walked by hand, and what became of it.
     pub(crate) stumbles: &'static [&'static str],
 }
 
@@ -96,7 +96,7 @@ impl Walk {
 
     /// Writes the page and its pictures into the folder with the documents.
     pub(crate) fn write(mut self, docs: &Path) -> anyhow::Result<()> {
-        self.page.push_str("\n## What stood in the way\n\n");
+        self.page.push_str("\n## What got in the way\n\n");
         for stumble in self.story.stumbles {
             writeln!(self.page, "- {stumble}")?;
         }

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::activity_state::{AnswerWay, Dialog};
 use crate::presets::Rule;
 
-/// Characters of one option in one line with the others: enough to tell it from them.
+/// Characters of one option in one line with the others: enough to tell them apart.
 const OPTION_CHARS: usize = 48;
 
 /// Characters of an option by itself: a long command prefix that it allows, but not a whole screen.
@@ -25,7 +25,7 @@ const ROWS_ABOVE: usize = 12;
 /// A question has no more rows, even in a narrow pane.
 const QUESTION_ROWS: usize = 5;
 
-/// How many rows a dialog without a border at its top is taken to have: those that its question is looked for in.
+/// How many rows a dialog without a border at its top is assumed to have: those that are searched for its question.
 const UNFRAMED_ROWS: usize = 24;
 
 /// The shortest drawn line that is the top of a dialog; a shorter one may be a table in it.
@@ -226,7 +226,8 @@ pub(super) fn in_one_line(dialog: &Dialog) -> String {
     format!("{} ({})", dialog.question, offered.join(" | "))
 }
 
-/// What tells a dialog from every other: all of its text, also what is not shown to people.
+/// What distinguishes a dialog from every other: all of its text, including what is not shown to
+/// people.
 fn identity(rows: &[Row], first: usize, last: usize, question: &str) -> String {
     let top = rows[..first].iter().rposition(Row::is_top);
     let top = top.unwrap_or_else(|| first.saturating_sub(UNFRAMED_ROWS));

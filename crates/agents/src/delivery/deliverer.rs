@@ -310,7 +310,7 @@ impl Target {
     fn open(&self) -> Result<Keyboard, Closed> {
         self.gate()?;
         let keyboard = self.deliverer.panes.data_plane.reserve(&self.run);
-        let in_use = || Closed::for_now("another writer has its keyboard", GATE_INTERVAL);
+        let in_use = || Closed::for_now("something else is typing into it", GATE_INTERVAL);
         let keyboard = keyboard.ok_or_else(in_use)?;
         self.gate()?;
         Ok(keyboard)

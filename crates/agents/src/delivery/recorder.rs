@@ -1,4 +1,4 @@
-//! Events about texts on their way: what is recorded is compared with the deliveries after each write.
+//! Events about texts on their way: after each write, the deliveries are compared with what was recorded.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,8 @@ impl DeliveryRecorder {
         Self { last: told.last_message, known: known.collect(), events }
     }
 
-    /// Records what is different now. An earlier server has not recorded what is `recovered`.
+    /// Records what has changed. `recovered` changes are those that an earlier server did not
+    /// record.
     pub(super) fn compare(&mut self, deliveries: &[Delivery], recovered: bool) {
         for delivery in deliveries {
             self.compare_one(delivery, recovered);
@@ -62,11 +63,11 @@ impl DeliveryRecorder {
                 self.accepted(delivery, recovered);
                 Recorded::Accepted
             }
-            // Only what is not open any more is missing in what was told.
+            // What the events still report as open, but no longer is, is missing in them.
             None => state_of(delivery),
         };
         let now = match state_of(delivery) {
-            // That it waits is told once, until something else happens.
+            // A wait is recorded once, until something else happens.
             Recorded::Accepted if before == Recorded::Queued => before,
             now => now,
         };

@@ -97,7 +97,7 @@ impl Catalogue {
             .map(|(name, (origin, mut table))| {
                 let preset = match table.remove(LIKE) {
                     Some(like) if like.as_str().is_none_or(|like| !names.contains(like)) => {
-                        let like = like.as_str().unwrap_or("not even a text");
+                        let like = like.as_str().unwrap_or("(not a string)");
                         Err(format!("`{LIKE}` is `{like}`, which is not a preset"))
                     }
                     _ => {

@@ -11,7 +11,7 @@ use crate::print::print;
 /// End processes and everything they started, and remove them
 #[derive(Debug, Args)]
 pub(crate) struct CloseVerb {
-    /// Ids, unique names, or the start of one
+    /// Ids, unique names, or unique prefixes of either
     #[arg(value_name = "ID", required_unless_present = "exited")]
     processes: Vec<String>,
     /// Close everything that has ended, except declared processes, processes that `patterm restore` would restore,

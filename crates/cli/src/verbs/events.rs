@@ -21,8 +21,8 @@ const PAGE: usize = 1_000;
 
 /// Print what happened, and who caused it
 ///
-/// Without --since, prints the newest 100 events. An event has a number, a time, a type, the process that it is about
-/// and an actor. The time is local.
+/// Without --since, prints the newest 100 events. An event has a number, a local time, a type, the process it is about,
+/// and an actor.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct EventsVerb {
@@ -31,10 +31,10 @@ pub(crate) struct EventsVerb {
     /// Only events about this process
     #[arg(value_name = "ID")]
     process: Option<String>,
-    /// Only events from a time on (2h, 14:30, an RFC 3339 time), or from the event with this number on
+    /// Only events since this time (2h, 14:30, an RFC 3339 time), or from the event with this number on
     #[arg(long, value_name = "TIME|SEQ")]
     since: Option<EventsSince>,
-    /// Only events of these types, such as agent.blocked, or agent.* for all types of agents
+    /// Only events of these types, such as agent.blocked; agent.* selects all types about agents
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     types: Vec<String>,
     /// Print new events as they happen
@@ -49,9 +49,9 @@ pub(crate) struct EventsVerb {
 enum EventsAction {
     /// Check that no event is damaged or missing
     ///
-    /// Each event contains the hash of the event before. This detects damage, for example by a disk. It does not detect a
-    /// change by somebody who can write your files, because that person can compute the hashes, too. Exits with code 1 if
-    /// the log is damaged.
+    /// Each event contains the hash of the previous one. This detects damage, for example by a failing disk. It does
+    /// not detect tampering by somebody who can write your files, because that person can compute the hashes, too.
+    /// Exits with code 1 if the log is damaged.
     Verify {
         /// Print JSON
         #[arg(long)]
@@ -107,7 +107,7 @@ impl EventsVerb {
             let page = reply.read_as::<EventPage<Value>>()?;
             (next, query.since) = (page.next, Some(page.next));
             if page.dropped > 0 {
-                warn(&format!("{} events are not kept any more", page.dropped));
+                warn(&format!("{} events are no longer kept", page.dropped));
             }
             let is_last = since.is_none() || page.events.is_empty();
             match self.json && !self.follow {
@@ -161,7 +161,7 @@ fn show_page(events: Vec<Value>, json: bool) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// The number of the first event at or after a time, by halving.
+/// The number of the first event at or after a time, by binary search.
 fn first_since(client: &mut Client, since: Since) -> anyhow::Result<u64> {
     let wanted = since.wall_ms(&Since::now(Clock::system().wall_ms()));
     let newest = EventQuery { limit: Some(1), ..EventQuery::default() };

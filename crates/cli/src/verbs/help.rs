@@ -9,7 +9,7 @@ use super::{GROUPS, Verb};
 
 /// Notes on all verbs.
 const NOTES: &str = "Without a command, patterm shows this folder's project on the terminal.\n\
-    An ID may be an id, a unique name, or the start of one.\n\
+    An ID may be an id, a unique name, or a unique prefix of either.\n\
     Exit codes: 0 success, 1 failure (the reason is on standard error), 2 wrong usage; `wait` also \
     has its own.";
 

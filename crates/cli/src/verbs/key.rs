@@ -10,7 +10,7 @@ use crate::print::print;
 /// Press keys in a process
 #[derive(Debug, Args)]
 pub(crate) struct KeyVerb {
-    /// An id, a unique name, or the start of one
+    /// An id, a unique name, or a unique prefix of either
     #[arg(value_name = "ID")]
     process: String,
     /// Keys: enter, escape, up, ctrl+c, f1, …

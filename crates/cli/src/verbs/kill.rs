@@ -24,8 +24,8 @@ use crate::start::{self, KEEPER_PATIENCE};
 /// How long a server may take to answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a server may take to end in addition to the grace time: its own limits (calls in flight, shared
-/// servers, the keeper) add up to less.
+/// How long a server may take to end in addition to the grace period: its own limits (calls in flight, shared servers,
+/// the keeper) add up to less.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Progress is reported if it takes longer than this.
@@ -48,7 +48,7 @@ pub(crate) struct KillVerb {
     /// End the servers of all your projects
     #[arg(long)]
     all: bool,
-    /// Kill programs at once, without a grace time
+    /// Kill programs at once, without a grace period
     #[arg(long, conflicts_with = "grace")]
     now: bool,
     /// How long programs may take to end before they are killed [default: 5, or
@@ -62,7 +62,7 @@ impl KillVerb {
         run(self.all, ShutdownRequest { grace_ms: self.grace_ms()? })
     }
 
-    /// The grace time in milliseconds, if one is set.
+    /// The grace period in milliseconds, if one is set.
     fn grace_ms(&self) -> anyhow::Result<Option<u64>> {
         if self.now {
             return Ok(Some(0));

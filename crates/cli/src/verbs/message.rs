@@ -10,7 +10,7 @@ use crate::print::{one_line, print};
 /// Send a message to agents, as a new turn
 #[derive(Debug, Args)]
 pub(crate) struct MessageVerb {
-    /// Ids, unique names, or the start of one
+    /// Ids, unique names, or unique prefixes of either
     #[arg(value_name = "ID", required = true, num_args = 1..)]
     processes: Vec<String>,
     /// The message

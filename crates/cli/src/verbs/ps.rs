@@ -69,14 +69,15 @@ fn tree<'a>(
 fn table(processes: &[ProcessSummary]) -> String {
     let mut rows = vec!["ID     STATUS    ACTIVITY  EXIT  KIND      NAME".to_owned()];
     for (depth, process) in tree(processes, None, 0) {
-        // The end of the run before says nothing about one that is starting.
+        // How the previous run ended says nothing about one that is starting.
         let exit = process.exit.filter(|_| !process.is_alive()).unwrap_or_default();
         let exit = match (exit.code, exit.signal) {
             (Some(code), _) => code.to_string(),
             (None, Some(signal)) => format!("sig{signal}"),
             (None, None) => String::new(),
         };
-        // What is checked is healthy or not; whether it prints says less. An ended process is idle, which says no more than that it has ended.
+        // Health says more than activity where it is checked. An ended process is always idle, so its activity is not
+        // shown.
         let activity = match &process.health {
             _ if !process.is_alive() => String::new(),
             Some(health) => one_line(health),

@@ -12,7 +12,7 @@ use crate::print::print;
 /// End processes and start them again
 #[derive(Debug, Args)]
 pub(crate) struct RestartVerb {
-    /// Ids, unique names, or the start of one
+    /// Ids, unique names, or unique prefixes of either
     #[arg(value_name = "ID", required_unless_present = "bring_back")]
     processes: Vec<String>,
     /// The spelling of `patterm restore` in 0.1

@@ -14,7 +14,7 @@ use crate::print::{one_line, print, print_json};
 /// Print the screen of a process
 #[derive(Debug, Args)]
 pub(crate) struct ScreenVerb {
-    /// An id, a unique name, or the start of one
+    /// An id, a unique name, or a unique prefix of either
     #[arg(value_name = "ID")]
     process: String,
     /// The screen as it was then: a time (09:12, 10m ago as 10m, 2026-11-16T09:12:03Z) or an offset in its output

@@ -9,7 +9,7 @@ use crate::print::{one_line, print, print_json};
 /// Search the output of a process
 #[derive(Debug, Args)]
 pub(crate) struct SearchVerb {
-    /// An id, a unique name, or the start of one
+    /// An id, a unique name, or a unique prefix of either
     #[arg(value_name = "ID")]
     process: String,
     /// A regular expression

@@ -10,7 +10,7 @@ use crate::print::print;
 /// Type a line into processes
 #[derive(Debug, Args)]
 pub(crate) struct SendVerb {
-    /// Ids, unique names, or the start of one
+    /// Ids, unique names, or unique prefixes of either
     #[arg(value_name = "ID", required = true, num_args = 1..)]
     processes: Vec<String>,
     /// The text to type

@@ -16,7 +16,7 @@ use crate::print::{one_line, print, warn};
 /// Start processes that have ended, or that patterm.toml declares
 #[derive(Debug, Args)]
 pub(crate) struct StartVerb {
-    /// Ids, unique names, or the start of one; or names that patterm.toml declares
+    /// Ids, unique names, or unique prefixes of either; or names that patterm.toml declares
     #[arg(value_name = "ID", required = true)]
     processes: Vec<String>,
     /// Print JSON: an object for one process, a list for several

@@ -10,7 +10,7 @@ use crate::print::{one_line, print, print_json};
 /// Show everything known about a process
 #[derive(Debug, Args)]
 pub(crate) struct StatusVerb {
-    /// An id, a unique name, or the start of one
+    /// An id, a unique name, or a unique prefix of either
     #[arg(value_name = "ID")]
     process: String,
     /// Print JSON

@@ -10,7 +10,7 @@ use crate::print::print;
 /// End processes and keep their output
 #[derive(Debug, Args)]
 pub(crate) struct StopVerb {
-    /// Ids, unique names, or the start of one
+    /// Ids, unique names, or unique prefixes of either
     #[arg(value_name = "ID", required = true)]
     processes: Vec<String>,
     /// The signal, by name or number; only TERM, INT, QUIT, KILL and HUP end a process [default: TERM]

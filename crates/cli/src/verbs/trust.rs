@@ -70,7 +70,7 @@ fn not_trusted(record: &TrustRecord) -> &'static str {
     }
 }
 
-/// A line for verbs that start what the file declares, if other content than that of the file is in effect.
+/// A line for verbs that start what the file declares, if the content in effect is not that of the file.
 pub(super) fn outdated_hint() -> Option<String> {
     let project = start::project_here().ok()?;
     let record = TrustRecord::of(project.root(), &StateDir::from_env(project.key()).ok()?);

@@ -23,12 +23,13 @@ const NOT_READY: u8 = 3;
 /// depends on, and shorter than most CI systems wait for a step.
 const WAIT_SECONDS: f64 = 300.0;
 
-const CODES: &str = "Exit codes with --wait: 0 everything is ready, 1 something failed, 3 something is not ready in \
-    time, 2 wrong usage. Without --wait: 0 everything is started or waits for others, 1 something could not be started.";
+const CODES: &str = "Exit codes with --wait: 0 everything is ready, 1 something failed, 3 \
+    something is not ready in time, 2 wrong usage. Without --wait: 0 everything was started or \
+    waits for others, 1 something could not be started.";
 
 /// Start the processes that patterm.toml declares
 ///
-/// They are started in the background, each once those that it depends on are ready.
+/// Starts them in the background, each as soon as the processes it depends on are ready.
 #[derive(Debug, Args)]
 #[command(after_help = CODES)]
 pub(crate) struct UpVerb {

@@ -22,7 +22,7 @@ const CODES: &str = "Exit codes: 0 a line matched, 3 no line matched in time, 4 
 #[derive(Debug, Args)]
 #[command(after_help = CODES)]
 pub(crate) struct WaitVerb {
-    /// An id, a unique name, or the start of one
+    /// An id, a unique name, or a unique prefix of either
     #[arg(value_name = "ID")]
     process: String,
     /// A regular expression

@@ -104,7 +104,7 @@ impl Known {
         Some(server)
     }
 
-    /// The caller with this `Authorization`; `None` if it must be checked the general way.
+    /// The caller with this `Authorization`; `None` if it must be checked on the general path.
     pub(super) fn admit(
         &mut self,
         context: &HttpContext,

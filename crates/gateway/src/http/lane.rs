@@ -218,7 +218,7 @@ impl Lane {
         self.write_whole(&body, closes).await
     }
 
-    /// Serves a request the general way.
+    /// Serves a request on the general path.
     async fn answer_general(&mut self, request: Request<Full<Bytes>>, closes: bool) -> Next {
         let context = self.context.clone();
         let response = Box::pin(dispatch(context, request));
@@ -421,7 +421,7 @@ fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// A request for the general way; `None` if it cannot be represented.
+/// A request for the general path; `None` if it cannot be represented.
 fn general(head: &Head, bytes: &[u8]) -> Option<Request<Full<Bytes>>> {
     let body = Bytes::copy_from_slice(bytes.get(head.length..)?);
     let mut request = Request::new(Full::new(body));

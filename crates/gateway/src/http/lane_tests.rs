@@ -220,7 +220,7 @@ async fn a_usual_call_is_answered_as_events_that_a_client_can_read_again() {
     for (number, id) in [(1, 7), (2, 8)] {
         let (status, head, body) = open.post(&own, &watched(id, "progress")).await;
         assert!(status == 200 && head.contains("content-type: text/event-stream"), "{head}");
-        assert!(head.contains("content-length: "), "not the usual way: {head}");
+        assert!(head.contains("content-length: "), "not the fast path: {head}");
         let events: Vec<_> = body.trim_end().split("\n\n").collect();
         let [first, last] = events[..] else { panic!("{body}") };
         let first = first.strip_prefix(&format!("id: {number}-0\ndata: ")).expect(first);

@@ -1,5 +1,5 @@
 //! The usual request: a `tools/call` without anything that needs special treatment, read in one pass
-//! over its text. Everything else is left to the general way, which decides what it is.
+//! over its text. Everything else is left to the general path, which decides what it is.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! The usual request, from its head and body to a call in flight, with every check that the general
-//! way makes: host, token, scope, limits, headers that agree with the body. At the first thing that
-//! is not usual it returns `None`, having done nothing, and the general way decides.
+//! path makes: host, token, scope, limits, headers that agree with the body. At the first thing
+//! that is not usual it returns `None`, having done nothing, and the general path decides.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(super) struct InFlight {
     registered: Option<QueueGuard>,
 }
 
-/// What is heard about a call.
+/// News about a call.
 pub(super) enum Heard {
     /// A message before the answer.
     Event(String),
@@ -100,7 +100,7 @@ impl InFlight {
                 let own = value(&fields.session)?;
                 let session = known.session(context, own, principal, &server)?;
                 session.touch_at(started);
-                // The general way refuses a second call with the same id.
+                // The general path refuses a second call with the same id.
                 if !session.register_unstreamed(&id) {
                     return None;
                 }
@@ -108,7 +108,7 @@ impl InFlight {
                 (Era::Legacy, &session.peer, Some(guard))
             }
             Some(revision) => {
-                // The general way checks whose session it is.
+                // The general path checks whose session it is.
                 if fields.session.is_some() {
                     return None;
                 }
@@ -160,7 +160,7 @@ impl InFlight {
         self.started + self.call.timeout()
     }
 
-    /// What is heard about it next.
+    /// The next news about it.
     pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<Heard> {
         match self.call.poll(context) {
             Poll::Ready(Said::Event(text)) => Poll::Ready(Heard::Event(text)),

@@ -53,7 +53,7 @@ pub(super) fn is_about_task(method: &str) -> bool {
     method.starts_with("notifications/tasks")
 }
 
-/// Whether a request is about tasks, also for a server that ignores case or blanks.
+/// Whether a request is about tasks, even if its server ignores case or blanks.
 fn asks_for_task(method: &str) -> bool {
     let method = method.trim();
     let end = method.char_indices().nth(PREFIX.len()).map_or(method.len(), |(at, _)| at);

@@ -1,5 +1,5 @@
 //! The usual call and its usual answer, without detours: nothing to wait for, to translate or to
-//! remember, and one pass over the answer. Everything else goes the general way.
+//! remember, and one pass over the answer. Everything else takes the general path.
 
 use patterm_wire::Id;
 

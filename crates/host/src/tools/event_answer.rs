@@ -25,7 +25,7 @@ pub(super) struct EventAnswer {
     run: Option<u64>,
     /// Who caused it.
     actor: Value,
-    /// Place in the output.
+    /// Offset in the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<u64>,
     #[serde(skip_serializing_if = "Map::is_empty")]

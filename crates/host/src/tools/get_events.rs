@@ -29,7 +29,7 @@ pub(super) struct Answer {
     events: Vec<EventAnswer>,
     /// The `since` of the next call.
     next: u64,
-    /// Events in between that are not kept any more.
+    /// Events in between that are no longer kept.
     dropped: u64,
 }
 
@@ -38,7 +38,7 @@ impl Tool for GetEvents {
     const TITLE: &'static str = "Read events";
     const DESCRIPTION: &'static str = "What happened in the project, oldest first, and who caused \
         it.";
-    const HELP: &'static str = "Events are numbered by seq, without gaps, also across restarts. \
+    const HELP: &'static str = "Events are numbered by seq, without gaps, even across restarts. \
         Call it again with `since` set to `next` to continue. A page has at most 1,000 events and \
         a megabyte. Types: process.*, agent.*, dialog.answered, input.sent, message.*, timer.*, \
         pad.*, attention.*, port.*, server.*, hook.failed, tool.called, git.*, worktree.*, project_file.*, \

@@ -20,7 +20,7 @@ pub(super) struct Args {
     body: String,
     /// For lists.
     label: Option<String>,
-    /// Fire then anyway; default never.
+    /// Then fire anyway; default never.
     max_wait_seconds: Option<f64>,
     /// Who gets the text; default: you.
     owner_process_id: Option<String>,

@@ -38,7 +38,7 @@ const NOBODY: &str = "nobody has patterm's screen open now; the request stays un
 
 impl Tool for RequestHumanAttention {
     const NAME: &'static str = "request_human_attention";
-    const TITLE: &'static str = "Call for a person";
+    const TITLE: &'static str = "Ask for attention";
     const DESCRIPTION: &'static str = "Asks a person to look at a process: for a decision, login \
         or permission that only a person can give. Does not wait for an answer.";
     const HELP: &'static str = "A second call replaces the first reason. The request stays until a \

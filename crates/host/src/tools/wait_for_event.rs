@@ -29,7 +29,7 @@ pub(super) struct Answer {
     events: Vec<EventAnswer>,
     /// The `since` of the next call.
     next: u64,
-    /// Events in between that are not kept any more.
+    /// Events in between that are no longer kept.
     dropped: u64,
     /// The timeout passed first.
     timed_out: bool,

@@ -201,7 +201,7 @@ fn append_number(line: &mut Vec<u8>, name: &str, number: u64) {
     append_digits(line, number, 1);
 }
 
-/// Appends a number with at least so many digits.
+/// Appends a number with at least this many digits.
 fn append_digits(line: &mut Vec<u8>, number: u64, least: usize) {
     let mut digits = [b'0'; 20];
     let mut rest = number;

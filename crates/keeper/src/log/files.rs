@@ -50,8 +50,8 @@ pub(super) fn remove(path: &Path) {
     let _ = std::fs::remove_file(index::path(path));
 }
 
-/// Removes indexes without their files, because 0.1.0 does not know them, and those that a server had not finished
-/// when it was killed.
+/// Removes indexes without log files, which 0.1.0 leaves behind, and those that a server had not finished when it was
+/// killed.
 pub(super) fn remove_stray_indexes(folder: &Path) {
     for unfinished in ending_in(folder, index::UNFINISHED).unwrap_or_default() {
         let _ = std::fs::remove_file(unfinished);

@@ -240,7 +240,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Records where the next one begins: if that is missing one day, it is known that it existed.
+    /// Records where the next one begins, so that it is known to have existed if it goes missing.
     pub(super) fn set_next(&self, start: u64) {
         self.word(WORD_NEXT).store(start, Ordering::Release);
     }
@@ -287,7 +287,8 @@ impl Segment {
         marks
     }
 
-    /// How many places for times in the header are used, also by those that do not count.
+    /// How many places for times in the header are used, including those of times that do not
+    /// count.
     pub(super) fn header_marks_used(&self) -> usize {
         let is_used = |at: &usize| self.mark_words(*at)[1].load(Ordering::Acquire) != 0;
         (0..HEADER_MARKS).take_while(is_used).count()
@@ -300,7 +301,7 @@ impl Segment {
         time.store(mark.wall_ms, Ordering::Release);
     }
 
-    /// Called by the writer. If a server dies halfway, what is left is in order, or is ignored for not being so.
+    /// Called by the writer. If a server dies halfway, what is left is in order, or is ignored because it is not.
     pub(super) fn replace_header_marks(&self, marks: &[TimeMark]) {
         for (at, mark) in marks.iter().enumerate() {
             self.set_header_mark(at, *mark);

@@ -30,7 +30,7 @@ impl OutputClock {
         }
     }
 
-    /// The time now. It is asked for at every turn of the reader, so only the wall clock is read as a rule.
+    /// The time now. The reader asks for it at every turn, so usually only the wall clock is read.
     pub(super) fn now(&mut self) -> u64 {
         let wall_ms = self.clock.wall_ms();
         if wall_ms >= self.last_ms {

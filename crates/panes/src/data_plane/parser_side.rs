@@ -30,7 +30,7 @@ pub(super) struct ParserSide {
     /// parser sees the flag, or the reader sees the output.
     awaited_by_view: AtomicBool,
     /// Memory of the log before this offset was released. The reader and the parser both release and only ever move
-    /// it forward. To release a range twice is harmless, so `Relaxed` is enough.
+    /// it forward. Releasing a range twice is harmless, so `Relaxed` is enough.
     released: AtomicOffset,
     /// Whether the run waits for a turn of the parser.
     pub(super) queued: Queued,

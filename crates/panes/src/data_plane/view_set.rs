@@ -84,7 +84,7 @@ impl ViewSet {
         shown.map(|(token, _)| *token).collect()
     }
 
-    /// The view with these news.
+    /// The view with this news.
     pub(super) fn with(&self, news: &Arc<ViewNews>) -> Option<u64> {
         let mut views = self.views.iter();
         views.find(|(_, (view, _))| Arc::ptr_eq(&view.news, news)).map(|(token, _)| *token)

@@ -1,7 +1,7 @@
-//! Waiters in groups, each with one set of all its patterns. To compile a set takes time for each pattern in it, so
-//! a new waiter must not make the set of all others be compiled again: it begins as a group of its own, and groups
-//! are merged when there are many of a similar size, or when searching them one by one has cost more than compiling
-//! one set.
+//! Waiters in groups, each with one set of all its patterns. Compiling a set takes time for each pattern in it, so a
+//! new waiter must not make the set of all others be compiled again: it begins as a group of its own, and groups are
+//! merged when there are many of a similar size, or when searching them one by one has cost more than compiling one
+//! set.
 
 use regex::{Regex, RegexSet, RegexSetBuilder};
 use tokio::sync::oneshot;
@@ -15,7 +15,7 @@ const SET_BYTES: usize = 32 << 20;
 /// This many groups of a similar size become one. A waiter is compiled again once for each power of it.
 const FAN_OUT: usize = 8;
 
-/// To compile a pattern into a set takes about as long as searching this many bytes.
+/// Compiling a pattern into a set takes about as long as searching this many bytes.
 const COMPILE_BYTES: usize = 4 << 10;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Which names could be taken for an id, or for another name.
+//! Which names could be mistaken for an id, or for another name.
 
 /// Whether a text has the form of an id, or looks like one: a process with such a name could not be distinguished
 /// from the one with that id. A bare number counts, since people leave out the `p`.

@@ -1,4 +1,4 @@
-//! Events about the process table: what is recorded is compared with the table after each write.
+//! Events about the process table: after each write, the table is compared with what was recorded.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,8 @@ impl ProcessRecorder {
         Self { events, entries }
     }
 
-    /// Records what is different now. An earlier server has not recorded what is `recovered`.
+    /// Records what has changed. `recovered` changes are those that an earlier server did not
+    /// record.
     pub(super) fn compare(&mut self, processes: &[Process], recovered: bool) {
         let is_gone = |id: &&String| !processes.iter().any(|process| process.id.as_str() == **id);
         let gone: Vec<String> = self.entries.keys().filter(is_gone).cloned().collect();

@@ -58,7 +58,7 @@ async fn check(
     probing::attempt(&declared.panes, &run, &process, &healthy.probe, healthy.try_timeout).await
 }
 
-/// Checks without end; a check begins only after the one before has ended.
+/// Checks without end; a check begins only after the previous one has ended.
 async fn repeat<C: Future<Output = Result<(), String>>>(
     every: Duration,
     check: impl Fn() -> C,

@@ -124,7 +124,7 @@ impl RunHealth {
             return Some(format!("it was unhealthy: {}", self.why));
         }
         (self.health(run)? == Health::Unhealthy).then(|| {
-            let left = "; after its last restarts it was unhealthy as well, so it is no longer \
+            let left = "; it was also unhealthy after its last restarts, so it is no longer \
                 restarted automatically";
             let left = if self.reaction == Reaction::LeftAlone { left } else { "" };
             format!("it is unhealthy: {}{left}", self.why)

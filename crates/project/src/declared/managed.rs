@@ -1,5 +1,5 @@
-//! The state of declared processes beside their entries: dependencies, readiness, and pending
-//! restarts.
+//! The state of declared processes that their entries do not contain: dependencies, readiness, and
+//! pending restarts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

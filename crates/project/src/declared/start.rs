@@ -173,7 +173,7 @@ impl Declared {
         let managed = state.managed.of(&entry.name);
         let pending = managed.wanted || managed.again_at.is_some() || managed.changed.is_some();
         if managed.wanted {
-            // Whoever waits for the run that was requested must not be told about the one before it.
+            // Whoever waits for the requested run must not be notified about the previous one.
             managed.refused = Some(Refusal::cancelled());
         }
         (managed.wanted, managed.again_at, managed.changed) = (false, None, None);

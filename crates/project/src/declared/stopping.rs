@@ -28,8 +28,8 @@ impl Declared {
         self.end(&run, None).await.map(drop)
     }
 
-    /// Ends a run: with this signal, or else as the project file says. What is left after the grace time is
-    /// killed. Returns the entry once it is over.
+    /// Ends a run: with this signal, or else as the project file says. What is left after the grace period is killed.
+    /// Returns the entry once it is over.
     pub async fn end(
         &self,
         run: &Arc<ProcessRun>,

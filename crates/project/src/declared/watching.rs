@@ -52,8 +52,9 @@ impl WatchRestarts {
         let delay = self.delay()?.as_secs();
         (now < until).then(|| {
             format!(
-                "its watched files changed right after each of its last {} starts, probably by \
-                 itself; a change restarts it no sooner than {delay} s after its last start; \
+                "its watched files changed right after each of its last {} starts, probably \
+                 because it changes them itself; a change restarts it no sooner than {delay} s \
+                 after its last start; \
                  check `watch` in patterm.toml",
                 self.in_a_row + 1
             )

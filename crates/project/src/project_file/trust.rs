@@ -62,7 +62,7 @@ impl Trust {
         Self { file, contents, project: project.to_owned() }
     }
 
-    /// Whether a content is trusted; `false` if that cannot be read.
+    /// Whether this content is trusted; `false` if that cannot be read.
     pub fn holds(&self, hash: &str) -> bool {
         match self.read() {
             Ok(record) => record.trusted.iter().any(|known| known == hash),
@@ -86,7 +86,7 @@ impl Trust {
         String::from_utf8(folder.read(&content_file(hash), FILE_BYTES).ok()?).ok()
     }
 
-    /// Trusts a content from now on.
+    /// Trusts this content from now on.
     pub fn add(&self, hash: &str, text: &str) -> Result<(), StateError> {
         self.add_hash(hash)?;
         // The copy is only used for comparison; a failure does not affect what is trusted.
@@ -96,7 +96,7 @@ impl Trust {
         Ok(())
     }
 
-    /// Keeps a content, and removes those that are too old.
+    /// Keeps this content, and removes contents that are too old.
     fn keep_content(&self, hash: &str, text: &str) -> io::Result<()> {
         let folder = PrivateDir::make(&self.contents).map_err(io::Error::other)?;
         folder.write(&content_file(hash), text.as_bytes())?;
@@ -132,7 +132,7 @@ impl Trust {
     }
 }
 
-/// The file of a content with this hash.
+/// The file that keeps the content with this hash.
 fn content_file(hash: &str) -> String {
     format!("{hash}.toml")
 }

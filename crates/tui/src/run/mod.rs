@@ -165,7 +165,7 @@ struct Tui {
     reconnect: Option<Reconnect>,
     /// The connections of the overview, while it is open.
     overview: Option<OverviewLinks>,
-    /// The project before, until this one was shown.
+    /// The previous project, until this one was shown.
     came_from: Option<Box<dyn ServerConnector>>,
     /// Whether the server answers.
     watch: ServerWatch,

@@ -32,7 +32,7 @@ impl Tui {
         }
     }
 
-    /// Goes back to the project before, if the one after it cannot be shown; returns whether there is one.
+    /// Goes back to the previous project if the next one cannot be shown; returns whether there is one.
     pub(super) fn switch_back(&mut self, why: &str) -> bool {
         let Some(before) = self.came_from.take() else { return false };
         let why = format!("the other project cannot be shown: {why}");
@@ -41,7 +41,7 @@ impl Tui {
         true
     }
 
-    /// Shows the project of another connector; returns the one before.
+    /// Shows the project of another connector; returns the previous one.
     fn replace(
         &mut self,
         server: Box<dyn ServerConnector>,

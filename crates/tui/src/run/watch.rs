@@ -1,10 +1,10 @@
 //! Notices when the server does not answer, because it is suspended or the machine is swapping.
 //!
-//! A second after the last thing that was sent to the server or came from it, it is asked for a sign of life. Without
-//! one it counts as hung. As long as the terminal has the focus, it is asked again a second after each sign of life, so
-//! that a server that hangs while nothing happens is noticed within two seconds, too. That wakes up both sides once a
-//! second; while another window has the focus, nothing is sent at rest, and the server is asked at once when the focus
-//! returns. A terminal that does not report its focus counts as one that has it.
+//! A second after something was last sent to the server or received from it, the server is asked for a sign of life.
+//! Without one it counts as hung. As long as the terminal has the focus, it is asked again a second after each sign of
+//! life, so that a server that hangs while nothing happens is noticed within two seconds, too. That wakes up both sides
+//! once a second; while another window has the focus, nothing is sent at rest, and the server is asked at once when the
+//! focus returns. A terminal that does not report its focus counts as one that has it.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const QUIET: Duration = Duration::from_millis(1_100);
 /// How long the answer may take. Together with `QUIET` and the time to draw it is less than two seconds.
 const PATIENCE: Duration = Duration::from_millis(700);
 
-/// What the server showed of itself lately.
+/// What the server has sent lately.
 #[derive(Debug, Default)]
 pub(super) struct ServerWatch {
     /// When to ask for a sign of life.

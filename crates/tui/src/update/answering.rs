@@ -24,7 +24,7 @@ pub(super) fn open(model: &mut Model, project: Option<String>, process: &Process
             let text = format!("patterm does not know the keys of this dialog; enter shows {name}");
             notify(model, &text, false);
         }
-        None => notify(model, &format!("{name} shows no question with options"), false),
+        None => notify(model, &format!("{name} is not showing a question with options"), false),
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn refresh(model: &mut Model) {
     if now.is_some_and(|dialog| dialog.version == panel.dialog.version) {
         return;
     }
-    let what = if now.is_some() { "asks something else now" } else { "asks nothing any more" };
+    let what = if now.is_some() { "asks something else now" } else { "no longer asks anything" };
     let text = format!("{} {what}; nothing was answered", panel.name);
     let title = format!("{} asks", panel.name);
     let from_overview = panel.project.is_some();
@@ -153,7 +153,7 @@ fn send(project: Option<String>, answer: &DialogAnswer, name: String) -> Effect 
     }
 }
 
-/// Says what became of an answer.
+/// Reports the outcome of an answer.
 pub(super) fn answered(model: &mut Model, name: &str, answered: &DialogAnswered) {
     let reason = &answered.reason;
     match &answered.state {

@@ -76,7 +76,7 @@ pub(crate) enum Event {
     Hung(String),
     /// The server answers again.
     Answers,
-    /// So many bytes of input were not sent: too many wait for the server already.
+    /// This many bytes of input were not sent: too many wait for the server already.
     NotSent(usize),
     /// A frame for a pane.
     Frame(PaneId, ToView),
@@ -98,7 +98,7 @@ pub(crate) enum Event {
     Layout(SavedLayout),
     /// There is no browser for this link.
     LinkNotOpened(String),
-    /// News of the servers of all projects.
+    /// News about the servers of all projects.
     Overview(OverviewEvent),
     /// Another project is shown.
     Switched(Box<Switched>),
@@ -225,7 +225,7 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         Event::Lost => {
             model.connected = false;
             if model.hung.take().is_some() {
-                let text = "the server ended while it did not answer; what you typed just before that may be lost";
+                let text = "the server ended without having answered; what you typed just before that may be lost";
                 notify(&mut *model, text, true);
             }
             model.panes.values_mut().for_each(|pane| pane.live = false);

@@ -30,7 +30,7 @@ pub(super) fn close_if_left(model: &mut Model, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Handles news of the servers.
+/// Handles news about the servers.
 pub(super) fn take(model: &mut Model, event: OverviewEvent) {
     let Some(overview) = &mut model.overview else { return };
     match event {
@@ -82,7 +82,7 @@ fn answer(model: &mut Model, place: &Place) {
     let process = model.overview.as_ref().and_then(|overview| overview.process(place)).cloned();
     match process {
         Some(process) => answering::open(model, Some(place.key.clone()), &process),
-        None => notify(model, "choose an agent that asks something", false),
+        None => notify(model, "choose an agent that is asking something", false),
     }
 }
 
@@ -143,7 +143,7 @@ pub(super) fn mouse(
 pub(crate) struct Switched {
     /// Its key.
     pub(crate) key: String,
-    /// The key of the project before.
+    /// The key of the previous project.
     pub(crate) from: String,
     /// The process to show.
     pub(crate) process: Option<String>,

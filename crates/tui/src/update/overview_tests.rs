@@ -143,7 +143,7 @@ fn a_question_that_changes_while_it_is_open_closes_and_is_not_answered() {
 fn a_question_of_this_project_is_answered_from_the_list_of_those_who_need_attention() {
     let mut sample = Sample::new(100, 30);
     sample.type_in("\x02u\x1b[C");
-    assert_eq!(notice(&sample), "tests shows no question with options");
+    assert_eq!(notice(&sample), "tests is not showing a question with options");
     let mut asks = project();
     let options = ["1. Yes", "2. No"]
         .map(|label| DialogOption { label: label.to_owned(), answerable: label == "1. Yes" });
@@ -164,7 +164,7 @@ fn a_question_of_this_project_is_answered_from_the_list_of_those_who_need_attent
     asks.processes[2].dialog = None;
     sample.handle(Event::Snapshot(asks));
     let Mode::Text { text, .. } = &sample.model.mode else { panic!("{:?}", sample.model.mode) };
-    assert_eq!(text, "tests asks nothing any more; nothing was answered");
+    assert_eq!(text, "tests no longer asks anything; nothing was answered");
     assert_eq!(sample.type_in("\r"), [], "it was meant for the question");
     assert_eq!(sample.model.mode, Mode::Typing);
 }

@@ -30,7 +30,7 @@ const HEAD: u16 = 2;
 /// On a lower window, the row with the details of the chosen process is left out.
 const DETAIL_HEIGHT: u16 = 8;
 
-/// The columns beside the name in the order of their importance: on a narrow window, the last ones are left out.
+/// The columns other than the name, in the order of their importance: in a narrow window, the last ones are left out.
 const IMPORTANCE: [Column; 7] = [
     Column::State,
     Column::Cpu,

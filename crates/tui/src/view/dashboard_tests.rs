@@ -208,8 +208,8 @@ fn an_older_server_is_reported_and_processes_are_still_listed() {
     let error = patterm_wire::ErrorObject::method_not_found("patterm/usage");
     sample.handle(Event::Answer(CallPurpose::Usage, Err(error)));
     let text = view(&sample.model).text();
-    assert!(text.contains("✗ this server is older"), "{text}");
+    assert!(text.contains("✗ this server is too old"), "{text}");
     assert!(text.contains("helper") && text.contains("exit 1"), "{text}");
     measure(&mut sample, 1);
-    assert!(!view(&sample.model).text().contains("older"), "it is asked again");
+    assert!(!view(&sample.model).text().contains("too old"), "it is asked again");
 }

@@ -54,7 +54,7 @@ fn lines(model: &Model) -> Vec<String> {
     add(&format!("{leader} before these keys, or by itself to list them."));
     if model.in_tmux && keys.has_tmux_leader() {
         add("");
-        add(&format!("tmux around this uses {leader} too: press it twice, or"));
+        add(&format!("The outer tmux uses {leader} too: press it twice, or"));
         add("choose another key in ~/.config/patterm/tui.toml:");
         add("  leader = \"ctrl+a\"");
     }

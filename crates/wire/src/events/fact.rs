@@ -179,7 +179,7 @@ facts! {
     }
     /// An entry was removed, with its output.
     ProcessClosed = "process.closed" in States {}
-    /// Nobody knows how a run ended.
+    /// It is unknown how a run ended.
     ProcessLost = "process.lost" in States {}
 
     /// An agent's CLI shows its prompt for the first time in this run.
@@ -341,7 +341,7 @@ facts! {
         /// Its new length.
         bytes: u64,
     }
-    /// The file of a scratchpad was changed by something else than patterm.
+    /// The file of a scratchpad was changed by something other than patterm.
     PadEditedOutside = "pad.edited_outside" in People {
         /// Its name.
         name: String,
@@ -434,7 +434,7 @@ facts! {
     GitBranch = "git.branch" in States {
         /// The branch; a hash if it is none.
         branch: String,
-        /// The one before.
+        /// The previous one.
         before: Option<String>,
         /// The folder of the working tree.
         repository: String,
@@ -460,12 +460,12 @@ facts! {
         /// Its folder.
         path: String,
     }
-    /// The project file has another content.
+    /// The content of the project file has changed.
     ProjectFileChanged = "project_file.changed" in People {
         /// The hash of the content.
         hash: Option<String>,
     }
-    /// A person trusted a content of the project file.
+    /// A person trusted this content of the project file.
     ProjectFileTrusted = "project_file.trusted" in People {
         /// The hash of the content.
         hash: String,
@@ -474,7 +474,7 @@ facts! {
     ViewAttached = "view.attached" in States {}
     /// It was detached.
     ViewDetached = "view.detached" in States {}
-    /// A server began.
+    /// A server started.
     SystemStarted = "system.started" in People {
         /// Its version.
         version: String,
@@ -483,12 +483,12 @@ facts! {
     SystemUpgraded = "system.upgraded" in People {
         /// The new version.
         version: String,
-        /// The version before, if it is known.
+        /// The previous version, if it is known.
         before: Option<String>,
     }
     /// The log was repaired.
     SystemRecovered = "system.recovered" in People {
-        /// Bytes of events at its end that were not written completely, and that nobody was told of.
+        /// Bytes of events at its end that were not written completely and never acknowledged.
         torn_bytes: u64,
         /// The first and last numbers of events that were lost when the machine stopped.
         lost: Vec<(u64, u64)>,

@@ -8,7 +8,7 @@ use super::{Actor, Fact};
 /// An event. Readers must ignore types that they do not know.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventRecord {
-    /// Its number. Each event has the number after that of the event before, also across restarts.
+    /// Its number. Numbers increase by one from event to event, even across restarts.
     pub seq: u64,
     /// When it was stored, by the wall clock.
     pub time: String,
@@ -24,16 +24,16 @@ pub struct EventRecord {
     /// Who caused it.
     #[serde(default)]
     pub actor: Actor,
-    /// The place in the output of the process.
+    /// The offset in the output of the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// More about it; depends on the type.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub data: Map<String, Value>,
-    /// The server died before it stored the event; the next one found out what had happened.
+    /// The server died before it stored the event; the next server found out what had happened.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recovered: bool,
-    /// The hash of the event before. It detects damage, not a change by the same user.
+    /// The hash of the previous event. It reveals damage, but not tampering by the same user.
     #[serde(default)]
     pub prev: String,
 }

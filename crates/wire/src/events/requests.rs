@@ -11,7 +11,7 @@ pub struct EventQuery {
     /// The number of the first event; without it, the newest events are returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
-    /// Only these types: `agent.blocked`, or `agent.*` for all types of agents.
+    /// Only these types: `agent.blocked`, or `agent.*` for all types about agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<String>,
     /// Only events about this process.
@@ -47,7 +47,7 @@ pub struct EventPage<E = EventRecord> {
     pub events: Vec<E>,
     /// Where to continue: the `since` of the next call.
     pub next: u64,
-    /// How many events between `since` and `next` are not stored any more.
+    /// How many events between `since` and `next` are no longer stored.
     #[serde(default)]
     pub dropped: u64,
 }

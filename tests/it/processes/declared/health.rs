@@ -59,7 +59,7 @@ fn an_unhealthy_process_is_restarted_and_not_forever() {
     });
     assert_eq!((&sick["runs"], &sick["restarts"]), (&json!(3), &json!(2)));
     assert_eq!((&sick["status"], &sick["health"]), (&json!("running"), &json!("unhealthy")));
-    let why = "it is unhealthy: its check exited with code 1: no answer; after its last restarts";
+    let why = "it is unhealthy: its check exited with code 1: no answer; it was also unhealthy";
     assert!(sick["problem"].as_str().unwrap().starts_with(why), "{sick}");
 }
 

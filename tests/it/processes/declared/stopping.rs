@@ -1,4 +1,4 @@
-//! How a declared process is stopped: a signal, a command, the grace time.
+//! How a declared process is stopped: a signal, a command, the grace period.
 
 use serde_json::json;
 

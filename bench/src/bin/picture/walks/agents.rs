@@ -50,7 +50,7 @@ fn take(walk: &mut Walk) -> anyhow::Result<()> {
     walk.person.until("◆ blocked")?;
     walk.person.pause(1_000)?;
     walk.picture(
-        "Codex asks for permission; the line at the bottom says who needs you, and what for.",
+        "Codex asks for permission; the status bar says who needs you, and what for.",
     )?;
     walk.large_picture("The same in a large window.", "◆ blocked")?;
     walk.person.lead("u")?;

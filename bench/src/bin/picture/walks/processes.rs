@@ -12,12 +12,12 @@ const STORY: Story = Story {
     intro: "The project has a [process-compose.yaml](../../bench/src/bin/picture/market/process-compose.yaml): a database, a \
             migration, an API with a readiness and a liveness probe, a worker, a web server and a mail catcher.",
     stumbles: &[
-        "`patterm init` did not read process-compose.yaml: \"nothing to start was found\". It takes over commands, \
-         folders, environments, dependencies, probes, restarts and shutdowns now.",
+        "`patterm init` did not read process-compose.yaml: \"nothing to start was found\". It now \
+         takes over commands, folders, environments, dependencies, probes, restarts and shutdowns.",
         "There was no way to wait until everything is ready. `patterm up --wait` does, says what failed and why, and has \
          exit codes for CI.",
         "The dashboard said `not ready` of a process that was unhealthy, and `ready` of one that was healthy.",
-        "Probes and shutdown commands that call `patterm` were refused. They act as the process that they belong to now.",
+        "Probes and shutdown commands that call `patterm` were refused. They now act as the process that they belong to.",
     ],
 };
 
@@ -60,7 +60,7 @@ fn take(walk: &mut Walk) -> anyhow::Result<()> {
     std::fs::write(&broken, "")?;
     walk.person.until("✗ unhealthy")?;
     walk.step(
-        "The API's liveness probe fails: it is unhealthy, and the line at the bottom says why.",
+        "The API's liveness probe fails: it is unhealthy, and the status bar says why.",
     )?;
     std::fs::remove_file(&broken)?;
     walk.person.until("● healthy")?;

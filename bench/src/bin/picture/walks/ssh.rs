@@ -19,10 +19,11 @@ const STORY: Story = Story {
     intro: "patterm runs on another machine, here behind an sshd of its own on loopback. The ssh client is killed with \
             SIGKILL while a program counts and another one waits for an answer.",
     stumbles: &[
-        "Nothing had to be changed. The window of the killed client stays in the state in which it was, with the mouse \
-         switched on; no program on the other side can repair that, and tmux cannot either: close it, or type `reset`.",
-        "A client whose connection hangs without being closed stays attached. It is in nobody's way: panes have the size \
-         of the terminal in which somebody typed last.",
+        "Nothing had to be changed. The window of the killed client stays as it was, with mouse \
+         reporting switched on; no program on the other side can repair that, and neither can \
+         tmux: close it, or type `reset`.",
+        "A client whose connection hangs without being closed stays attached. It disturbs nobody: \
+         panes have the size of the terminal in which somebody typed last.",
     ],
 };
 

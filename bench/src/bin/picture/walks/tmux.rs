@@ -12,7 +12,7 @@ const STORY: Story = Story {
     stumbles: &[
         "On the empty first screen, typing `ls` opened an empty list of processes, and in any open list `ctrl+b` did \
          nothing while the key after it went into the filter. Now the leader works over lists, help, labels and \
-         questions too, and there is no list where there is nothing to list.",
+         questions too, and no list opens if there is nothing to list.",
         "In a pane of 27 columns, a search did not say how many matches there are. It does now, instead of the position.",
         "At 80 columns, the tree takes 24 of them. That stays: `ctrl+b b` hides it, and that is remembered.",
     ],

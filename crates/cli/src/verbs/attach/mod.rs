@@ -39,8 +39,8 @@ enum End {
 #[derive(Debug, Args)]
 #[command(alias = "a")]
 pub(crate) struct AttachVerb {
-    /// A process: an id, a unique name, or the start of one [default: what was shown last]; or another project:
-    /// its folder, or the folder's name if the project has a server
+    /// A process: an id, a unique name, or a unique prefix of either [default: what was shown last]; or another
+    /// project: its folder, or the folder's name if the project has a server
     #[arg(value_name = "ID|PROJECT", required_if_eq("raw", "true"))]
     target: Option<String>,
     /// Show only that process, full screen, with its bytes unchanged

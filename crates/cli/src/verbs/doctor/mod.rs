@@ -136,7 +136,7 @@ fn lines(finding: &Finding) -> (String, Option<String>) {
 fn examine() -> anyhow::Result<Vec<Finding>> {
     let project = start::project_here()?;
     let mut findings = vec![good("patterm", VERSION), runtime_folder(), state_folder(&project)];
-    let advice = format!("fix what is broken above, if anything; {}", log_hint(&project));
+    let advice = format!("fix any problems listed above; {}", log_hint(&project));
     let is_usable = findings.iter().all(|finding| finding.health != Health::Broken);
     let server = start::find_running(&project);
     let pid = server.as_ref().ok().and_then(|entry| Some(entry.as_ref()?.pid));

@@ -22,7 +22,7 @@ use super::servers::in_mcp_json;
 use crate::print::{one_line, print, printable_path};
 use crate::start;
 
-/// Write a patterm.toml from what the project contains
+/// Write a patterm.toml based on what the project contains
 #[derive(Debug, Args)]
 pub(crate) struct InitVerb {}
 
@@ -54,7 +54,7 @@ fn run() -> anyhow::Result<()> {
     let servers = servers.iter().map(|(name, _)| format!("  {name}: a shared MCP server"));
     let declared: Vec<_> = processes.chain(servers).collect();
     let found = match declared.is_empty() {
-        true => "nothing to start was found; it contains an example".to_owned(),
+        true => "nothing to start was found, so it contains an example".to_owned(),
         false => format!("it declares, without starting anything yet:\n{}", declared.join("\n")),
     };
     let found = match tasks.len() {
@@ -68,7 +68,7 @@ fn run() -> anyhow::Result<()> {
         }
     };
     print(&format!(
-        "wrote {}\n{found}\nReview it and change it; then `patterm trust` approves it, and `patterm up` starts everything.",
+        "wrote {}\n{found}\nReview it and adjust it; then `patterm trust` approves it, and `patterm up` starts everything.",
         printable_path(&path)
     ));
     Ok(())

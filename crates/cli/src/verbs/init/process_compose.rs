@@ -18,8 +18,8 @@ const SIGNALS: [(&str, &str); 7] = [
     ("15", "SIGTERM"),
 ];
 
-/// The settings of a process that are taken over, with their own settings as far as those are. `description` and the
-/// like do not change what runs.
+/// The settings of a process that are taken over, with those of their own settings that are. `description` and the like
+/// do not change what runs.
 const KNOWN: [(&str, &[&str]); 13] = [
     ("command", &[]),
     ("description", &[]),
@@ -92,7 +92,7 @@ fn is_disabled(process: &Yaml) -> bool {
     process.text(&["disabled"]).is_some_and(|disabled| matches!(disabled, "true" | "yes" | "on"))
 }
 
-/// What a process has beside its command and folder.
+/// What a process has in addition to its command and folder.
 struct Settings<'y> {
     name: &'y str,
     process: &'y Yaml,

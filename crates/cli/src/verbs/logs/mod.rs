@@ -24,23 +24,23 @@ const FOLLOW_SECONDS: f64 = 3_600.0;
 
 /// Print the output of processes
 ///
-/// With one ID, the output of its current run, as it was printed. With several, or none for all processes, or with
-/// --tail, --since or --times: lines of all kept output, merged by the time at which they were printed.
+/// With one ID, prints the output of its current run unchanged. With several IDs, with none (all processes), or with
+/// --tail, --since or --times, prints lines of all stored output, merged by the times at which they were printed.
 #[derive(Debug, Args)]
 pub(crate) struct LogsVerb {
-    /// Ids, unique names, or starts of them; without any, all processes
+    /// Ids, unique names, or unique prefixes of either; without any, all processes
     #[arg(value_name = "ID")]
     processes: Vec<String>,
-    /// Print new output as it appears, until the processes end; of new processes too if no ID is given
+    /// Print new output as it appears, until the processes end; without an ID, also that of new processes
     #[arg(short, long)]
     follow: bool,
     /// Only the last N lines of each process
     #[arg(short = 'n', long, value_name = "N")]
     tail: Option<u64>,
-    /// Only lines since a time: 10m, 14:30, or an RFC 3339 time
+    /// Only lines since this time: 10m, 14:30, or an RFC 3339 time
     #[arg(long, value_name = "TIME")]
     since: Option<Since>,
-    /// Begin each line with its time; - if it is unknown
+    /// Begin each line with its time, or - if that is unknown
     #[arg(short = 't', long, visible_alias = "timestamps")]
     times: bool,
     /// Print the bytes of one process unchanged, escape sequences included

@@ -11,9 +11,9 @@ const MOST_SKIPPED_MINUTES: i64 = 24 * 60;
 /// A time, or a duration before now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Since {
-    /// So many milliseconds ago.
+    /// This many milliseconds ago.
     Ago(u64),
-    /// At this time of the day, the last time that it was.
+    /// The last time that it was this time of day.
     Clock(NaiveTime),
     /// At this local time.
     Local(NaiveDateTime),

@@ -73,7 +73,7 @@ pub(super) fn run(file: Option<&Path>) -> anyhow::Result<()> {
     match found.tables.is_empty() {
         true => print("nothing was added"),
         false => print(&format!(
-            "they are in {} now; `patterm trust` lets them run. Clients that read {} start their own \
+            "they are now in {}; `patterm trust` lets them run. Clients that read {} start their own \
              copies as well, until you remove it.",
             printable_path(&path),
             printable_path(&from)

@@ -88,7 +88,7 @@ pub struct ExecSpec {
     pub container: String,
     /// The program in it, with its arguments.
     pub command: Vec<String>,
-    /// Variables beside the container's own.
+    /// Variables in addition to the container's own.
     pub env: BTreeMap<String, String>,
 }
 
@@ -102,7 +102,7 @@ pub struct RunSpec {
     pub image: String,
     /// The program in it, with its arguments; the image's default if empty.
     pub command: Vec<String>,
-    /// Variables beside the image's own.
+    /// Variables in addition to the image's own.
     pub env: BTreeMap<String, String>,
     /// Whether it has network access.
     pub network: bool,
