@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arbtest::arbitrary::{Result, Unstructured};
 use arbtest::arbtest;
 use patterm_keeper::log::{KeyFrame, Log, Reader, SizeMark};
-use patterm_screen::{Screen, Size};
+use patterm_screen::{Screen, Size, TerminalName};
 
 use super::replay::{self, Replay};
 use super::run::ProcessRun;
