@@ -254,9 +254,9 @@ impl Answer<'_> {
     fn cursor(&self) -> Result<usize, Refusal> {
         match self.dialog()?.cursor {
             Some(cursor) => Ok(cursor),
-            None => {
-                refused("patterm cannot tell which option is highlighted; answer it in its own pane")
-            }
+            None => refused(
+                "patterm cannot tell which option is highlighted; answer it in its own pane",
+            ),
         }
     }
 

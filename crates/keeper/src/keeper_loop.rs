@@ -108,7 +108,8 @@ pub fn run(options: KeeperOptions) -> io::Result<()> {
     // If an init is killed, its processes are reparented to us instead of running on unnoticed.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     if has_listener(&options.socket) {
-        let message = format!("another keeper is already listening at {}", options.socket.display());
+        let message =
+            format!("another keeper is already listening at {}", options.socket.display());
         return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
     }
     let _ = std::fs::remove_file(&options.socket);

@@ -4,8 +4,8 @@ mod blame;
 mod commits;
 mod damage;
 mod death;
-mod hostile_git;
 mod digest;
+mod hostile_git;
 mod reading;
 
 use std::path::Path;

@@ -147,8 +147,12 @@ impl<'a> Screen<'a> {
             }
             match self.events.recv_timeout(PATIENCE) {
                 Ok(()) => {}
-                Err(RecvTimeoutError::Disconnected) => panic!("the terminal is gone, it showed\n{shown}"),
-                Err(RecvTimeoutError::Timeout) => panic!("nothing else is shown for {PATIENCE:?}\n{shown}"),
+                Err(RecvTimeoutError::Disconnected) => {
+                    panic!("the terminal is gone, it showed\n{shown}")
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("nothing else is shown for {PATIENCE:?}\n{shown}")
+                }
             }
         }
     }

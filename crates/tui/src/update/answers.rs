@@ -122,7 +122,8 @@ fn failed(
     if *purpose == CallPurpose::Usage {
         model.dashboard.problem = Some(match error.code {
             METHOD_NOT_FOUND => {
-                "this server is too old to measure processes; `patterm upgrade` replaces it".to_owned()
+                "this server is too old to measure processes; `patterm upgrade` replaces it"
+                    .to_owned()
             }
             _ => error_text(model, error),
         });

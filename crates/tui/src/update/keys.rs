@@ -127,7 +127,8 @@ fn send(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
     });
     if let Some(ended) = model.selected().filter(|process| !is_alive(process)) {
         let shell = model.settings.keys.press(Action::Shell);
-        let text = format!("{} has ended and no longer reads keys; {shell} starts a shell", ended.name);
+        let text =
+            format!("{} has ended and no longer reads keys; {shell} starts a shell", ended.name);
         notify(model, &text, false);
     }
 }

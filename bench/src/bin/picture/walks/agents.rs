@@ -49,9 +49,7 @@ fn take(walk: &mut Walk) -> anyhow::Result<()> {
     walk.person.write("\r")?;
     walk.person.until("◆ blocked")?;
     walk.person.pause(1_000)?;
-    walk.picture(
-        "Codex asks for permission; the status bar says who needs you, and what for.",
-    )?;
+    walk.picture("Codex asks for permission; the status bar says who needs you, and what for.")?;
     walk.large_picture("The same in a large window.", "◆ blocked")?;
     walk.person.lead("u")?;
     walk.person.until("codex")?;

@@ -59,9 +59,7 @@ fn take(walk: &mut Walk) -> anyhow::Result<()> {
     let broken = walk.harness.project().join("broken");
     std::fs::write(&broken, "")?;
     walk.person.until("✗ unhealthy")?;
-    walk.step(
-        "The API's liveness probe fails: it is unhealthy, and the status bar says why.",
-    )?;
+    walk.step("The API's liveness probe fails: it is unhealthy, and the status bar says why.")?;
     std::fs::remove_file(&broken)?;
     walk.person.until("● healthy")?;
     walk.person.press("\x1b")?;
