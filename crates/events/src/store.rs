@@ -281,7 +281,7 @@ impl Store {
         self.timeline.expected(&self.clock.now())
     }
 
-    /// Whether so much is not synced that it must be now.
+    /// Whether so much is unsynced that it must be synced now.
     pub(crate) fn must_sync(&self) -> bool {
         self.unsynced >= MOST_UNSYNCED
     }

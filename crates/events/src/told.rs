@@ -14,7 +14,7 @@ const MOST_OPEN: usize = 4_096;
 /// The last commits: more than one git command makes that is recorded.
 const MOST_COMMITS: usize = 1_024;
 
-/// What the events have told.
+/// The state that the events describe.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// The processes that have an entry.

@@ -34,7 +34,7 @@ impl Tool for GetDigest {
         commits and files, and what happened to it; then processes, ports, scratchpads, shared \
         servers and the project. Each entry has the seq of its event, and the process, run and \
         offset where it happened. It is built from events alone: `unknown_ms` is time of which \
-        no event says what the agent did, `missing` events are not kept any more, `left_out` \
+        no event says what the agent did, `missing` events are no longer kept, `left_out` \
         entries had no room. get_events has the events themselves.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::OnSearch("summary, digest, while you were away");

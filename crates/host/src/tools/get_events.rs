@@ -42,8 +42,8 @@ impl Tool for GetEvents {
         Call it again with `since` set to `next` to continue. A page has at most 1,000 events and \
         a megabyte. Types: process.*, agent.*, dialog.answered, input.sent, message.*, timer.*, \
         pad.*, attention.*, port.*, server.*, hook.failed, tool.called, git.*, worktree.*, project_file.*, \
-        view.*, system.*. Ignore types that you do not know. Input is recorded with its length \
-        and place only. To wait for an event, use wait_for_event.";
+        view.*, system.*. Ignore types that you do not know. Of input, only its length and \
+        position are recorded. To wait for an event, use wait_for_event.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::OnSearch("history: what happened, who did it");
     type Args = Args;

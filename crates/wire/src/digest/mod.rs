@@ -22,7 +22,7 @@ pub struct Digest {
     pub from: Option<String>,
     /// When it ends.
     pub until: String,
-    /// Events of this time, at most, that are not kept any more, or are damaged.
+    /// Events of this time, at most, that are no longer kept, or are damaged.
     pub missing: u64,
     /// Events of this time, at most, that were lost when the machine stopped or its disk was full.
     pub lost: u64,
