@@ -22,6 +22,7 @@ use crate::page::{Page, RowInfo, SavedCursor, line};
 use crate::replies::Replies;
 use crate::size::{CursorShape, Size};
 use crate::tabs::Tabs;
+use crate::terminal_name::TerminalName;
 use crate::title::{self, Title};
 
 /// The version of the emulation and of the frames: that of the release, and a number to be raised with any change
@@ -107,6 +108,8 @@ fn put_emulator(out: &mut FrameWriter, emulator: &Emulator) -> Option<()> {
         base_offset: _,
         offset,
         changed: _,
+        // Whoever continues the screen knows it.
+        terminal_name: _,
         replay: _,
     } = emulator;
     let size = emulator.size();
@@ -215,6 +218,7 @@ fn take_emulator(input: &mut FrameReader<'_>) -> Option<Emulator> {
         base_offset: offset,
         offset,
         changed: false,
+        terminal_name: TerminalName::default(),
         replay: false,
     })
 }

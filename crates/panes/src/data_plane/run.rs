@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use patterm_keeper::Pane;
 use patterm_keeper::log::{self, KeyFrame, SizeMark};
-use patterm_screen::{Screen, Size};
+use patterm_screen::{Screen, Size, TerminalName};
 use patterm_wire::events::Actor;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -202,7 +202,14 @@ impl ProcessRun {
     /// output that it needs is gone. This parses about a megabyte, so it is not for a thread that answers requests.
     pub fn screen_at(&self, begin: Offset, at: Offset) -> Option<Screen> {
         let (size, until) = (self.screen().size(), Offset::new(self.log.end()));
-        let replay = Replay { run: self.number, size, from: begin, until, version_base: 0 };
+        let replay = Replay {
+            run: self.number,
+            size,
+            from: begin,
+            until,
+            version_base: 0,
+            terminal_name: TerminalName::default(),
+        };
         replay.at(&self.log, at)
     }
 
