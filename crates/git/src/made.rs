@@ -75,17 +75,13 @@ pub fn branch_by(command: &TracedCommand, repository: &Repository) -> Option<Che
 }
 
 fn evidence(command: &TracedCommand, entry: &ReflogEntry) -> Option<GitEvidence> {
-    let earliest = command.start_us.saturating_sub(TICK_US);
-    match entry.written_us {
-        Some(written) if written < earliest => None,
-        Some(written) if written <= command.end_us => Some(GitEvidence::ProcessTree),
-        // The file is gone, or something has written it again.
-        _ => {
-            let is_new =
-                is_within(command, entry.logged_s) && is_within(command, Some(entry.committed_s));
-            is_new.then_some(GitEvidence::Time)
-        }
-    }
+    let Some(written) = entry.written_us else {
+        let is_new =
+            is_within(command, entry.logged_s) && is_within(command, Some(entry.committed_s));
+        return is_new.then_some(GitEvidence::Time);
+    };
+    let while_it_ran = command.start_us.saturating_sub(TICK_US)..=command.end_us;
+    while_it_ran.contains(&written).then_some(GitEvidence::ProcessTree)
 }
 
 fn is_within(command: &TracedCommand, seconds: Option<u64>) -> bool {
