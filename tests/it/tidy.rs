@@ -33,7 +33,7 @@ fn text(file: &Path) -> String {
 }
 
 /// The table of ARCHITECTURE.md: which of our crates each crate may use, and what it must not know.
-const EDGES: [(&str, &[&str], &[&str]); 17] = [
+const EDGES: [(&str, &[&str], &[&str]); 18] = [
     ("patterm-wire", &[], &["tokio", "rmcp", "rustix", "tracing"]),
     ("patterm-keeper", &[], &["tokio", "rmcp"]),
     ("patterm-screen", &[], &["tokio", "rmcp", "rustix", "serde_json"]),

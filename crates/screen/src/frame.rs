@@ -163,7 +163,8 @@ fn put_emulator(out: &mut FrameWriter, emulator: &Emulator) -> Option<()> {
     out.number(history.next_line());
     out.flag(history.is_open());
     out.flag(history.may_join);
-    out.flag(!history.is_empty() || history.is_incomplete());
+    out.flag(history.last_offset().is_some());
+    out.number(history.last_offset().unwrap_or(0));
     Some(())
 }
 
@@ -212,7 +213,7 @@ fn take_emulator(input: &mut FrameReader<'_>) -> Option<Emulator> {
             false => None,
         },
         wide: input.flag()?,
-        history: History::continued(input.number()?, input.flag()?, input.flag()?, input.flag()?),
+        history: take_history(input)?,
         replies: Replies::default(),
         notices: Notices::default(),
         base_offset: offset,
@@ -424,6 +425,12 @@ fn take_modes(input: &mut FrameReader<'_>) -> Option<Modes> {
         insert: input.flag()?,
         newline: input.flag()?,
     })
+}
+
+fn take_history(input: &mut FrameReader<'_>) -> Option<History> {
+    let (next_line, open, may_join) = (input.number()?, input.flag()?, input.flag()?);
+    let (has_older, offset) = (input.flag()?, input.number()?);
+    Some(History::continued(next_line, open, may_join, has_older.then_some(offset)))
 }
 
 fn take_stack(input: &mut FrameReader<'_>) -> Option<Vec<u8>> {

@@ -121,6 +121,8 @@ pub struct History {
     stamp: u64,
     /// Rows above these are still to be restored.
     older: Option<Junction>,
+    /// The offset of the last of them. Those of later rows are not smaller.
+    least_offset: u64,
     /// Characters that may join others have been printed. Most output has none, and needs no check.
     pub(crate) may_join: bool,
     scratch: Vec<u8>,
@@ -298,6 +300,7 @@ impl History {
 
     fn begin_block(&mut self, mut offset: u64) {
         let mut room = (0, 0);
+        offset = offset.max(self.least_offset);
         if let Some(last) = self.blocks.back_mut() {
             // The next one will be of similar size.
             room = (last.text.len(), last.meta.len());
@@ -319,14 +322,26 @@ impl History {
     /// Drops all rows; line numbers continue.
     pub(crate) fn clear(&mut self) {
         self.blocks = VecDeque::new();
-        (self.sealed, self.open, self.older) = (0, false, None);
+        (self.sealed, self.open, self.older, self.least_offset) = (0, false, None, 0);
     }
 
-    /// An empty history, whose next line has this number; `has_older`: there are rows above it, which are restored
-    /// later.
-    pub(crate) fn continued(next_line: u64, open: bool, may_join: bool, has_older: bool) -> Self {
-        let older = has_older.then_some(Junction { next_line });
-        Self { next_line, open, may_join, older, ..Self::default() }
+    /// An empty history, whose next line has this number. `older`: there are rows above it, which are restored later, and
+    /// the last of them has this offset.
+    pub(crate) fn continued(
+        next_line: u64,
+        open: bool,
+        may_join: bool,
+        older: Option<u64>,
+    ) -> Self {
+        let least_offset = older.unwrap_or(0);
+        let older = older.map(|_| Junction { next_line });
+        Self { next_line, open, may_join, older, least_offset, ..Self::default() }
+    }
+
+    /// The offset of the last row, restored or not; `None` if there is none.
+    pub(crate) fn last_offset(&self) -> Option<u64> {
+        let missing = self.older.map(|_| self.least_offset);
+        self.blocks.back().map(|block| block.last_offset).or(missing)
     }
 
     /// Whether rows above these are still to be restored.
@@ -347,6 +362,7 @@ impl History {
         // Without its beginning, a log gives fewer lines than there were. If it gives more, it is not the same output.
         let Some(shift) = junction.next_line.checked_sub(older.next_line) else { return };
         self.older = older.older.map(|it| Junction { next_line: it.next_line + shift });
+        self.least_offset = older.least_offset;
         if older.is_empty() {
             return;
         }
@@ -432,6 +448,8 @@ impl History {
         last.last_offset = offset;
         if row == 0 {
             self.blocks.pop_back();
+            // That of the last row that is left, in whatever block it is.
+            offset = self.blocks.back().map_or(0, |block| block.last_offset);
         }
         let sealed = self.blocks.len().saturating_sub(1);
         self.sealed = self.blocks.iter().take(sealed).map(Block::footprint).sum();

@@ -122,7 +122,7 @@ fn the_screen_of_an_earlier_moment_is_shown() {
     assert_eq!(printed.trim_end(), "first screen");
     assert_eq!(place.run(&["screen", &id, "--at", &before]).trim_end(), "first screen");
     for (wrong, why) in [
-        (json!(1 << 40), "the output ends at"),
+        (json!(1_u64 << 40), "the output ends at"),
         (json!("soon"), "takes an offset or a time"),
         (json!("2001-01-01T00:00:00Z"), "before its first output"),
     ] {
