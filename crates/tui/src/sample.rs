@@ -134,7 +134,7 @@ const HOUR_MS: u64 = 3_600_000;
 pub(crate) fn digest(now: u64) -> Digest {
     let entry = |seq, process: &str, text: &str| DigestEntry {
         seq,
-        time: format_time(now - HOUR_MS_MS / 2),
+        time: format_time(now - HOUR_MS / 2),
         kind: "agent.blocked".into(),
         process_id: Some(process.into()),
         run: Some(1),

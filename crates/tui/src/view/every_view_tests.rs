@@ -79,8 +79,8 @@ fn other_views(width: u16, height: u16) -> Vec<(&'static str, Sample)> {
     others(&mut answer);
     answer.type_in("\x1b[Fk\x1b[C");
     let mut digest = Sample::new(width, height);
-    let answer = serde_json::to_value(crate::sample::digest(digest.model.now)).unwrap();
-    digest.handle(Event::Answer(CallPurpose::Digest { by_user: true }, Ok(answer)));
+    let result = serde_json::to_value(crate::sample::digest(digest.model.now)).unwrap();
+    digest.handle(Event::Answer(CallPurpose::Digest { by_user: true }, Ok(result)));
     vec![
         ("tests is bl", digest),
         ("compiler", overview),
