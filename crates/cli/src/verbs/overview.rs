@@ -19,7 +19,7 @@ use crate::{hung, start};
 /// How long a server may take: all of them are asked at the same time.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Show all your projects: their agents, which of them wait for you, and why
+/// Show all your projects: their agents, which wait for you, and why
 ///
 /// Projects are shown if they have a server. To answer a question or jump to a project, use the same view on a
 /// terminal: `patterm`, then ctrl+b L.
