@@ -11,7 +11,7 @@ use super::trust;
 use crate::client::Client;
 use crate::print::{one_line, print, print_json};
 
-/// List the hooks, which run commands or send requests when something happens
+/// List the hooks, the commands and requests that events start
 ///
 /// Hooks are declared with [[hooks]] in patterm.toml, or in config.toml for all projects.
 #[derive(Debug, Args)]
