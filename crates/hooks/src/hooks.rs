@@ -171,7 +171,7 @@ impl Hooks {
         }
         let mut outcomes = Vec::new();
         for hook in named {
-            let message = self.services.message(&hook.definition, self.sample(hook)).as_test();
+            let message = self.services.message(&hook.definition, self.sample(hook)).into_sample();
             let outcome = perform(&*self.services.context, &hook.definition, &message).await;
             let error = outcome.err().map(|failure| failure.details);
             outcomes.push(HookOutcome { name: name.to_owned(), file: hook.file.clone(), error });

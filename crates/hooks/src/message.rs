@@ -62,7 +62,7 @@ impl HookMessage {
     }
 
     /// Marks it as a sample.
-    pub(crate) fn as_test(self) -> Self {
+    pub(crate) fn into_sample(self) -> Self {
         Self { is_test: true, ..self }
     }
 
@@ -239,7 +239,7 @@ mod tests {
         assert!(members.iter().all(|member| !body[member].is_null()), "{body}");
         assert!(body["prev"].is_null() && body["test"].is_null());
         let asked = hook("['x']", "texts = true");
-        let message = message(&asked, data, "api").as_test();
+        let message = message(&asked, data, "api").into_sample();
         let body: Value = serde_json::from_str(&message.body()).unwrap();
         assert_eq!((&body["data"]["text"], &body["test"]), (&json!("secret"), &json!(true)));
         let variables = message.variables();
