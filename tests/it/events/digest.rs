@@ -137,7 +137,8 @@ fn the_tui_shows_what_happened_when_a_person_returns() {
     let looked = json!({"viewer": "tui", "shown": [2, format_time(long_ago)]});
     tools.ok(NoteLooked::NAME, looked);
     ask(&mut tools, &server, &id, false);
-    let mut screen = Screen::with_patterm(&place, 100, 30);
+    let mut screen = Screen::new(&place, 100, 30);
+    screen.patterm("");
     let shown = screen.until("while you were away (1 h)");
     assert!(shown.contains("Needs you") && shown.contains("is blocked: Which one?"), "{shown}");
     screen.press(&["Escape"]);

@@ -149,6 +149,7 @@ fn morning() -> Log {
             "subject": "fix the lexer",
             "branch": "main",
             "files": ["a.rs", "b.rs"],
+            "evidence": "process_tree",
         })),
     );
     log.about("p2", Fact::AgentTurnEnded { ms: 600_000, tokens: None }).about("p2", idle());

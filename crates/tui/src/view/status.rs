@@ -217,6 +217,7 @@ fn keys(model: &Model) -> String {
         Mode::List { kind: ListKind::Attention, .. } => {
             " type to filter  enter  → answer  esc ".to_owned()
         }
+        Mode::Digest(_) => " enter go  esc close ".to_owned(),
         Mode::Overview(_) => " enter go  → answer  L last  esc ".to_owned(),
         Mode::Answer(_) => " enter choose  esc back ".to_owned(),
         Mode::List { .. } => " type to filter  enter  esc ".to_owned(),
