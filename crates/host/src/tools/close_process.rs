@@ -18,7 +18,7 @@ pub(super) struct Args {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// The ids of the closed processes, in the order in which they were closed.
+    /// In the order in which they were closed.
     closed: Vec<ProcessId>,
 }
 

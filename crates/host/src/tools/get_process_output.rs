@@ -64,10 +64,8 @@ pub(super) struct Answer {
     /// Blank rows at the end, which `rows` omits.
     #[serde(skip_serializing_if = "Option::is_none")]
     blank_rows: Option<usize>,
-    /// The position of the cursor.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<CursorAnswer>,
-    /// The size of the screen.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<SizeAnswer>,
     /// Grows with every change.
@@ -76,13 +74,13 @@ pub(super) struct Answer {
     /// Not changed since since_offset.
     #[serde(skip_serializing_if = "Option::is_none")]
     unchanged: Option<bool>,
-    /// The text printed since the offset.
+    /// Printed since the offset.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// The offset of the text, or of the screen in the past.
+    /// Of the text, or the past screen.
     #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<u64>,
-    /// The offset for the next call.
+    /// For the next call.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u64>,
     /// Lost bytes before the text.
@@ -91,7 +89,7 @@ pub(super) struct Answer {
     /// There is more: continue at next_offset, or with order last, before offset.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     more: bool,
-    /// since_offset is beyond the end of the output; offset and next_offset are the end.
+    /// since_offset was beyond the end.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     clamped: bool,
 }
@@ -115,11 +113,10 @@ impl Part {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct CursorAnswer {
-    /// Its row, from 0.
+    /// From 0.
     row: u16,
-    /// Its column, from 0.
+    /// From 0.
     column: u16,
-    /// Whether it is shown.
     visible: bool,
 }
 
@@ -131,9 +128,7 @@ impl From<Cursor> for CursorAnswer {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SizeAnswer {
-    /// Its height.
     rows: u16,
-    /// Its width.
     columns: u16,
 }
 

@@ -40,7 +40,7 @@ pub(super) struct Answer {
     /// There is more: continue at next_offset.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     more: bool,
-    /// since_offset is beyond the end of the output; offset and next_offset are the end.
+    /// since_offset was beyond the end.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     clamped: bool,
 }

@@ -18,7 +18,7 @@ pub(super) struct Args {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// The processes, oldest first; `parent_id` makes them a tree.
+    /// Oldest first; `parent_id` makes them a tree.
     processes: Vec<Summary>,
 }
 

@@ -22,10 +22,10 @@ pub(super) struct Answer {
     already_ended: Vec<ProcessId>,
     /// Those that are still running.
     waiting_on: Vec<ProcessId>,
-    /// How long until it fires in any case; absent without max_wait_seconds.
+    /// Until it fires in any case.
     #[serde(skip_serializing_if = "Option::is_none")]
     remaining_seconds: Option<f64>,
-    /// The same timer was already set; it is not set twice.
+    /// The same one was already set.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     already_set: bool,
     /// What to do now, and any warning.

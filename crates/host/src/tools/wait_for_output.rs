@@ -32,7 +32,7 @@ pub(super) struct Answer {
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<Exit>,
-    /// since_offset is beyond the end of the output; the end was used instead.
+    /// since_offset was beyond the end.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     clamped: bool,
 }
