@@ -18,7 +18,7 @@ use patterm_wire::environment::CallerEnvironment;
 use patterm_wire::requests::ServerEntry;
 
 use crate::print::print;
-use crate::{hung, pad_editor, start};
+use crate::{hung, pad_editor, settings_path, start, tmux};
 
 /// Whether there is a terminal to show it on.
 pub(crate) fn has_terminal() -> bool {
@@ -52,10 +52,20 @@ pub(crate) fn run(process: Option<String>) -> anyhow::Result<()> {
     let set = |variable: &str| std::env::var(variable).ok();
     let depth = ColourDepth::of(set);
     let terminal = TerminalInfo::of(set);
-    let settings = patterm_host::server::settings_file("tui.toml");
+    let settings = patterm_host::server::settings_file(settings_path::TUI_SETTINGS);
+    let (settings_path, tmux_prefixes) = (settings_path::shown(), tmux::prefixes());
     let server = Box::new(ProjectServer::new(project, Folders::default()));
     let utc_offset = chrono::Local::now().offset().local_minus_utc();
-    patterm_tui::run(Options { process, depth, terminal, settings, utc_offset, server })?;
+    patterm_tui::run(Options {
+        process,
+        depth,
+        terminal,
+        tmux_prefixes,
+        settings,
+        settings_path,
+        utc_offset,
+        server,
+    })?;
     print("detached; everything keeps running, and `patterm` attaches again");
     Ok(())
 }

@@ -19,6 +19,7 @@ use crate::environments::Stored;
 use crate::error::PaneError;
 use crate::offset::Offset;
 use crate::panes::{Panes, pane_name};
+use crate::ports::Ports;
 use crate::process::{Exit, Kind, Process, ProcessId, Recipe, RunNumber, Status};
 use crate::size;
 
@@ -556,10 +557,12 @@ pub(crate) fn run_of(
     replay: Replay,
 ) -> Arc<ProcessRun> {
     let (id, number, reader) = (process.id.clone(), process.runs, log.reader());
-    Arc::new(match replay.is_empty() {
+    let mut run = match replay.is_empty() {
         true => ProcessRun::new(id, number, pane, reader, replay.blank_screen(), replay.until),
         false => ProcessRun::to_rebuild(id, number, pane, reader, replay),
-    })
+    };
+    run.ports = Ports::since(process.run_offset);
+    Arc::new(run)
 }
 
 /// The last `most` bytes of a process's current run, to be replayed; `size` is that of its terminal, if it is known.

@@ -41,6 +41,8 @@ pub struct PrintedAddress {
 /// caller has asked for addresses. Reading the results never waits for a search.
 #[derive(Debug, Default)]
 pub struct Ports {
+    /// Where the run begins; earlier runs may have listened elsewhere.
+    begin: Offset,
     scan: Mutex<Scan>,
     found: Mutex<Vec<PrintedAddress>>,
     /// A caller has asked for addresses. Never cleared.
@@ -73,6 +75,12 @@ static ADDRESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 impl Ports {
+    /// The addresses of a run whose output begins here.
+    pub fn since(begin: Offset) -> Self {
+        let scan = Mutex::new(Scan { searched: begin, ..Scan::default() });
+        Self { begin, scan, searched: AtomicOffset::new(begin), ..Self::default() }
+    }
+
     /// The addresses found so far, in the order in which they were printed.
     pub fn seen(&self) -> Vec<PrintedAddress> {
         lock(&self.found).clone()
@@ -86,7 +94,8 @@ impl Ports {
     /// Whether output before `end` is still to be searched.
     pub fn wants(&self, end: Offset) -> bool {
         let searched = self.searched.load(Ordering::Acquire);
-        searched < end && (searched.get() < FIRST_BYTES || self.asked.load(Ordering::Acquire))
+        searched < end
+            && (searched < self.begin.plus(FIRST_BYTES) || self.asked.load(Ordering::Acquire))
     }
 
     /// Searches one more piece of the output; `true` once everything before `end` was searched.

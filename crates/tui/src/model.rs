@@ -23,6 +23,9 @@ pub(crate) use crate::page::{Pane, PanePage};
 /// On a narrower terminal the tree would leave no space for a pane.
 const TREE_MIN_WIDTH: u16 = 60;
 
+/// Where the user's settings are if nothing else is known.
+const SETTINGS_PATH: &str = "~/.config/patterm/tui.toml";
+
 /// What a list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListKind {
@@ -150,6 +153,15 @@ pub(crate) struct Click {
 pub(crate) struct Notice {
     pub(crate) text: String,
     pub(crate) is_error: bool,
+    pub(crate) subject: NoticeSubject,
+}
+
+/// What a notice is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoticeSubject {
+    /// The state of the project file; the notice goes when that changes.
+    ProjectFile,
+    Other,
 }
 
 /// The state of the TUI.
@@ -209,8 +221,10 @@ pub(crate) struct Model {
     pub(crate) click: Option<Click>,
     /// What was copied last.
     pub(crate) buffer: Option<String>,
-    /// The terminal is one of tmux, which may have the same leader.
-    pub(crate) in_tmux: bool,
+    /// The prefixes of the tmux around the terminal; one of them may be the leader.
+    pub(crate) tmux_prefixes: Vec<String>,
+    /// The file with the user's keys and colours, as it is shown.
+    pub(crate) settings_path: String,
     /// The terminal has the focus.
     pub(crate) focused: bool,
     /// The pages or their layouts may have changed since they were saved.
@@ -291,7 +305,8 @@ impl Model {
             grab: None,
             click: None,
             buffer: None,
-            in_tmux: false,
+            tmux_prefixes: Vec::new(),
+            settings_path: SETTINGS_PATH.to_owned(),
             focused: true,
             layout_changed: false,
             saved_layout: None,
@@ -313,6 +328,12 @@ impl Model {
             last_notification: 0,
             now: 0,
         }
+    }
+
+    /// Whether the tmux around the terminal intercepts the leader.
+    pub(crate) fn shares_tmux_prefix(&self) -> bool {
+        let leader = self.settings.keys.leader_name();
+        self.tmux_prefixes.contains(&leader)
     }
 
     pub(crate) fn theme(&self) -> &Theme {

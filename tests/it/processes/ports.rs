@@ -77,6 +77,21 @@ fn a_listener_of_a_child_process_counts() {
     );
 }
 
+#[test]
+fn an_address_of_an_earlier_run_is_forgotten() {
+    let (_place, _server, mut tools) = tools();
+    let script = "test -e moved && host=127.0.0.1 || host=0.0.0.0; touch moved; \
+        echo up at http://$host:5173/; exec cat";
+    let id = tools.sh(script);
+    tools.wait(&id, "0.0.0.0:5173");
+    assert_eq!(ports(&mut tools, &id)[0]["url"], "http://0.0.0.0:5173/");
+    tools.ok("restart_process", json!({"process_id": id}));
+    tools.wait(&id, "127.0.0.1:5173");
+    let now = ports(&mut tools, &id);
+    assert_eq!(now.len(), 1, "{now:?}");
+    assert_eq!(now[0]["url"], "http://127.0.0.1:5173/");
+}
+
 /// A program prints an address in two writes, and somebody checks in between.
 #[test]
 fn half_an_address_is_not_remembered() {

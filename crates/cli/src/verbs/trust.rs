@@ -11,7 +11,7 @@ use patterm_store::state::StateDir;
 use patterm_wire::requests::{Trust, TrustRequest};
 
 use crate::client::Client;
-use crate::print::print;
+use crate::print::{one_line, print};
 use crate::start;
 
 /// Variables that identify an agent: what it runs does not act for a person.
@@ -77,15 +77,35 @@ pub(super) fn outdated_hint() -> Option<String> {
     if record.is_empty() { None } else { hint() }
 }
 
-/// A line for lists, if the project file has not been trusted yet.
+/// A line for lists, if the project file is not in effect.
 pub(super) fn hint() -> Option<String> {
     let project = start::project_here().ok()?;
     let content = Content::read(project.root()).ok().flatten()?;
     let record = TrustRecord::of(project.root(), &StateDir::from_env(project.key()).ok()?);
-    if record.holds(&content.hash) {
+    let first_fault = ProjectFile::parse(&content.text).err().map(|faults| {
+        let first = faults.first().map(|fault| format!(" (patterm.toml:{fault})"));
+        first.unwrap_or_default()
+    });
+    let is_trusted = record.holds(&content.hash);
+    hint_about(first_fault.as_deref(), is_trusted, record.is_empty())
+}
+
+/// The line about a file whose first error is this, if it has one.
+fn hint_about(first_fault: Option<&str>, is_trusted: bool, is_first: bool) -> Option<String> {
+    if let Some(fault) = first_fault {
+        let effect = match is_first {
+            true => "so nothing in it takes effect",
+            false => "so a running server keeps the content that you trusted last",
+        };
+        let fault = one_line(fault);
+        return Some(format!(
+            "patterm.toml has errors{fault}, {effect}; `patterm trust` lists them"
+        ));
+    }
+    if is_trusted {
         return None;
     }
-    Some(match record.is_empty() {
+    Some(match is_first {
         true => "patterm.toml is not trusted, so nothing in it takes effect; `patterm trust` shows what it \
             declares"
             .into(),
@@ -114,4 +134,23 @@ pub(super) fn confirmed(question: &str) -> anyhow::Result<bool> {
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_with_errors_is_not_called_changed() {
+        let fault = Some(" (patterm.toml:3:1: no)");
+        assert_eq!(
+            hint_about(fault, false, false).unwrap(),
+            "patterm.toml has errors (patterm.toml:3:1: no), so a running server keeps the content that you \
+             trusted last; `patterm trust` lists them"
+        );
+        assert!(hint_about(fault, false, true).unwrap().contains("nothing in it takes effect"));
+        assert!(hint_about(None, false, false).unwrap().contains("has changed"));
+        assert!(hint_about(None, false, true).unwrap().contains("is not trusted"));
+        assert_eq!(hint_about(None, true, false), None);
+    }
 }

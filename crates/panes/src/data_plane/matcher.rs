@@ -208,6 +208,25 @@ mod tests {
     }
 
     #[test]
+    fn addresses_of_an_earlier_run_do_not_count() {
+        let matcher = Matcher::default();
+        let mut printed = Printed::new();
+        let filler = "12:30\n".repeat(200_000);
+        printed.print(&format!("{filler}up at http://0.0.0.0:5173/\n"), &matcher);
+        run_to_rest(&matcher);
+        let (id, begin) = (ProcessId::new(1), Offset::new(printed.log.end()));
+        let (log, screen) = (printed.log.reader(), Screen::new(Size::DEFAULT));
+        let mut run = ProcessRun::new(id, RunNumber::new(2), None, log, screen, begin);
+        run.ports = ports::Ports::since(begin);
+        printed.run = Arc::new(run);
+        printed.print("up at http://127.0.0.1:5173/\n", &matcher);
+        run_to_rest(&matcher);
+        let seen = printed.run.ports.seen();
+        assert_eq!(seen.len(), 1, "without being asked");
+        assert_eq!((seen[0].url.as_str(), seen[0].offset), ("http://127.0.0.1:5173/", begin));
+    }
+
+    #[test]
     fn the_first_output_is_searched_without_a_request() {
         let matcher = Matcher::default();
         let mut printed = Printed::new();

@@ -107,8 +107,12 @@ pub struct Options {
     pub depth: ColourDepth,
     /// What is known about the terminal.
     pub terminal: TerminalInfo,
+    /// The prefixes of the tmux around the terminal, such as `ctrl+b`; none outside of tmux.
+    pub tmux_prefixes: Vec<String>,
     /// The file with the user's keys and colours.
     pub settings: Option<PathBuf>,
+    /// The path of that file, as the user is told it.
+    pub settings_path: String,
     /// Seconds that local times are ahead of UTC.
     pub utc_offset: i32,
     /// How to reach the server.
@@ -226,7 +230,8 @@ impl Tui {
         let mut model = Model::new(width, height, options.process);
         model.project_key = options.server.key();
         model.saved_layout = options.server.saved_layout();
-        model.in_tmux = options.terminal.tmux;
+        model.tmux_prefixes = options.tmux_prefixes;
+        model.settings_path = options.settings_path;
         model.utc_offset = options.utc_offset;
         if let Some(saved) = &model.saved_layout {
             (model.tree_hidden, model.tree_width) = (saved.tree_hidden, saved.tree_width);

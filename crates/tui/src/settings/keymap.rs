@@ -71,11 +71,6 @@ impl Keymap {
         find(&self.direct, plain(*key))
     }
 
-    /// Whether the leader is also tmux's default.
-    pub(crate) fn has_tmux_leader(&self) -> bool {
-        self.leader == Self::default().leader
-    }
-
     /// The leader's name.
     pub(crate) fn leader_name(&self) -> String {
         name(self.leader)

@@ -54,7 +54,7 @@ pub(crate) use dashboard::is_open as is_dashboard_open;
 pub(crate) use keyboard::TYPING_MS;
 
 use crate::layout::PaneId;
-use crate::model::{Model, Notice};
+use crate::model::{Model, Notice, NoticeSubject};
 use crate::overview::OverviewEvent;
 use crate::saved_layout::SavedLayout;
 pub(crate) use overview::Switched;
@@ -284,7 +284,8 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
 
 /// Shows a text at the bottom.
 pub(crate) fn notify(model: &mut Model, text: &str, is_error: bool) {
-    model.notice = Some(Notice { text: text.to_owned(), is_error });
+    let (text, subject) = (text.to_owned(), NoticeSubject::Other);
+    model.notice = Some(Notice { text, is_error, subject });
 }
 
 /// Updates a pane's screen; returns the program's bells and notifications. The server answers its queries.

@@ -159,7 +159,9 @@ pub(super) fn switched(model: &mut Model, to: Switched) {
     std::mem::swap(&mut next.settings, &mut model.settings);
     next.settings_error = model.settings_error.take();
     next.buffer = model.buffer.take();
-    (next.in_tmux, next.focused, next.now) = (model.in_tmux, model.focused, model.now);
+    std::mem::swap(&mut next.tmux_prefixes, &mut model.tmux_prefixes);
+    std::mem::swap(&mut next.settings_path, &mut model.settings_path);
+    (next.focused, next.now) = (model.focused, model.now);
     next.utc_offset = model.utc_offset;
     (next.tree_hidden, next.tree_width) = match &layout {
         Some(layout) => (layout.tree_hidden, layout.tree_width),

@@ -8,8 +8,9 @@ use patterm_wire::requests::{Trust, TrustRequest};
 use patterm_wire::tools::{GetProjectStatus, ProjectFileStatus};
 
 use super::{CallPurpose, Effect, notify};
+use crate::action::Action;
 use crate::list::one_line;
-use crate::model::{Mode, Model};
+use crate::model::{Mode, Model, Notice, NoticeSubject};
 use crate::trust::TrustPanel;
 use crate::view;
 
@@ -51,6 +52,9 @@ pub(super) fn apply_snapshot(
     if before == Some(&now) {
         return;
     }
+    if model.notice.as_ref().is_some_and(|notice| notice.subject == NoticeSubject::ProjectFile) {
+        model.notice = None;
+    }
     if matches!(model.mode, Mode::Trust(_)) {
         return update_panel(model, &now.state, effects);
     }
@@ -61,17 +65,26 @@ pub(super) fn apply_snapshot(
             request_status(effects);
         }
         (Some(_), ProjectFileState::Untrusted) => {
-            let text = match now.changed {
-                true => "patterm.toml has changed; the trusted version stays in effect",
-                false => "patterm.toml is not trusted and does not take effect",
-            };
-            notify(model, text, true);
+            warn(
+                model,
+                match now.changed {
+                    true => "patterm.toml has changed; the trusted version stays in effect",
+                    false => "patterm.toml is not trusted and does not take effect",
+                },
+            );
         }
         (Some(_), ProjectFileState::Faulty) => {
-            notify(model, "patterm.toml has errors and does not take effect", true);
+            warn(model, "patterm.toml has errors and does not take effect");
         }
         _ => {}
     }
+}
+
+/// Says that the file is not in effect, and which key shows it.
+fn warn(model: &mut Model, text: &str) {
+    let press = model.settings.keys.press(Action::Trust);
+    let (text, subject) = (format!("{text} ({press})"), NoticeSubject::ProjectFile);
+    model.notice = Some(Notice { text, is_error: true, subject });
 }
 
 /// A new content is shown from its beginning, so that nobody trusts it unseen.
@@ -260,17 +273,31 @@ mod tests {
         sample.handle(file(ProjectFileState::Trusted, "h1"));
         sample.handle(file(UNTRUSTED, "h2"));
         assert!(!is_open(&sample));
-        assert!(
-            sample
-                .model
-                .notice
-                .as_ref()
-                .unwrap()
-                .text
-                .contains("the trusted version stays in effect")
+        let notice = sample.model.notice.clone().unwrap();
+        assert_eq!(
+            notice.text,
+            "patterm.toml has changed; the trusted version stays in effect (ctrl+b T)"
         );
         let pane = sample.model.focus;
         assert_eq!(sample.type_in("t"), [Effect::Send(pane, b"t".to_vec())]);
+    }
+
+    #[test]
+    fn a_notice_about_the_file_goes_when_it_is_no_longer_true() {
+        let text = |sample: &Sample| sample.model.notice.clone().map(|notice| notice.text);
+        let mut sample = Sample::new(80, 24);
+        sample.handle(file(ProjectFileState::Trusted, "h1"));
+        sample.handle(file(UNTRUSTED, "h2"));
+        sample.handle(file(ProjectFileState::Faulty, "h3"));
+        let faulty = "patterm.toml has errors and does not take effect (ctrl+b T)";
+        assert_eq!(text(&sample).as_deref(), Some(faulty));
+        // Trusted in another terminal.
+        sample.handle(file(ProjectFileState::Trusted, "h4"));
+        assert_eq!(text(&sample), None);
+        sample.handle(file(UNTRUSTED, "h5"));
+        notify(&mut sample.model, "copied", false);
+        sample.handle(file(ProjectFileState::Trusted, "h5"));
+        assert_eq!(text(&sample).as_deref(), Some("copied"), "it is about something else");
     }
 
     #[test]

@@ -198,7 +198,7 @@ fn draw_text(model: &Model, title: &str, top: usize, canvas: &mut Canvas) {
 }
 
 /// What the help says after the keys.
-const HELP: [&str; 6] = [
+const HELP: [&str; 5] = [
     "In the tree: @ agent, $ command, > shell; ● working or running, ○ idle, ◆ waiting for you, ! asks for \
      attention, ↺ interrupted, → marked, * bell, • new output.",
     "In the dashboard: arrows choose a row and the column to sort by, r reverses the order, enter shows the \
@@ -210,7 +210,6 @@ const HELP: [&str; 6] = [
     "Mouse: click in the tree or on a page's name, scroll with the wheel, drag to copy (with alt: a block), \
      double-click a word, triple-click a line, click a link, drag lines to resize; hold shift if the program \
      uses the mouse.",
-    "Set keys and colours in ~/.config/patterm/tui.toml.",
 ];
 
 fn help(model: &Model) -> Vec<String> {
@@ -222,13 +221,14 @@ fn help(model: &Model) -> Vec<String> {
         lines.push(String::new());
     }
     lines.push(format!("Keys go to the pane, except after {leader}:"));
-    if model.in_tmux && keys.has_tmux_leader() {
+    if model.shares_tmux_prefix() {
         lines.push(format!("(In tmux, press {leader} twice, or set another leader in tui.toml.)"));
     }
     lines.push(String::new());
     let shown = ACTIONS.iter().filter(|entry| !keys.all(entry).is_empty());
     lines.extend(shown.map(|entry| format!("  {:<13} {}", keys.all(entry), entry.description)));
-    for paragraph in HELP {
+    let settings = format!("Set keys and colours in {}.", model.settings_path);
+    for paragraph in HELP.into_iter().chain([settings.as_str()]) {
         lines.push(String::new());
         lines.extend(tree::wrap(paragraph, usize::from(text_width_of(model))));
     }

@@ -182,6 +182,10 @@ fn summary(model: &Model, room: usize) -> Vec<String> {
         let preset = preset.map(|preset| format!(" ({preset})")).unwrap_or_default();
         parts.push(format!("{} {}{preset} {sign} {word}", number(&process.id), process.name));
     }
+    // Other panes are hidden.
+    if model.zoomed {
+        parts.push("zoomed".to_owned());
+    }
     if let Some(interrupted) = model.selected().and_then(|process| process.interrupted.as_ref()) {
         let used: usize = parts.iter().map(|part| text_width(part) + 2).sum();
         let text = format!("↺ {}", crate::list::one_line(interrupted));
@@ -193,9 +197,6 @@ fn summary(model: &Model, room: usize) -> Vec<String> {
     match model.offered().len() {
         0 => {}
         count => parts.push(format!("{count} to restore")),
-    }
-    if model.zoomed {
-        parts.push("zoomed".to_owned());
     }
     match model.snapshot.timers.len() {
         0 => {}

@@ -40,11 +40,21 @@ fn first_start() {
 
 #[test]
 fn first_start_in_tmux() {
-    check_from("first-start-in-tmux", Sample::empty, |sample| sample.model.in_tmux = true);
+    let within = |sample: &mut Sample, prefix: &str| {
+        sample.model.tmux_prefixes = vec![prefix.to_owned(), "none".to_owned()];
+    };
+    check_from("first-start-in-tmux", Sample::empty, |sample| within(sample, "ctrl+b"));
     let mut sample = Sample::empty(80, 24);
-    sample.model.in_tmux = true;
-    sample.handle(Event::Settings(Ok("leader = \"ctrl+a\"".to_owned())));
+    within(&mut sample, "ctrl+b");
+    sample.handle(Event::Settings(Ok("leader = \"ctrl+g\"".to_owned())));
     assert!(!view(&sample.model).text().contains("tmux"), "there is no clash");
+    within(&mut sample, "ctrl+g");
+    sample.model.settings_path = "/etc/mine/patterm/tui.toml".to_owned();
+    let shown = view(&sample.model).text();
+    assert!(shown.contains("tmux uses ctrl+g too") && shown.contains("in /etc/mine/"), "{shown}");
+    let mut sample = Sample::empty(80, 24);
+    within(&mut sample, "ctrl+]");
+    assert!(!view(&sample.model).text().contains("tmux"), "its prefix is another key");
 }
 
 #[test]

@@ -52,11 +52,11 @@ fn lines(model: &Model) -> Vec<String> {
     add("");
     add("Once something is running, your keys go to it. Press");
     add(&format!("{leader} before these keys, or by itself to list them."));
-    if model.in_tmux && keys.has_tmux_leader() {
+    if model.shares_tmux_prefix() {
         add("");
         add(&format!("The outer tmux uses {leader} too: press it twice, or"));
-        add("choose another key in ~/.config/patterm/tui.toml:");
-        add("  leader = \"ctrl+a\"");
+        add(&format!("choose another key in {}:", model.settings_path));
+        add("  leader = \"ctrl+g\"");
     }
     lines
 }

@@ -156,6 +156,15 @@ fn trusting_again_shows_what_has_changed() {
         assert!(errors.contains("patterm.toml has changed since you trusted it"), "{errors}");
     }
     place.run(&["stop", "api"]);
+    // A file with errors is not merely a changed one.
+    write(&place, "[processes.db\n");
+    let printed = place.patterm(&["up", "docs"]).output().unwrap();
+    let warned = String::from_utf8(printed.stderr).unwrap();
+    for text in [warned, place.run(&["ps"])] {
+        assert!(text.contains("patterm.toml has errors (patterm.toml:1:"), "{text}");
+        assert!(text.contains("keeps the content that you trusted last"), "{text}");
+    }
+    write(&place, &FILE.replace("echo up; cat", "echo up; sleep 3600"));
     let changes = "patterm.toml has changed since you trusted it (- before, + now):\n\n  \n  [processes.db]\n\
         - command = \"echo up; cat\"\n+ command = \"echo up; sleep 3600\"\n";
     let shown = place.run(&["trust", "--yes"]);

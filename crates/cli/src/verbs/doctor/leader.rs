@@ -1,11 +1,11 @@
 //! Checks whether patterm's leader is also a key of the multiplexer around it, which intercepts it.
 
-use std::process::{Command, Stdio};
-
 use patterm_host::PANE_VARIABLE;
 use patterm_host::server::settings_file;
 
 use super::{Finding, fair, good};
+use crate::settings_path::{self, TUI_SETTINGS};
+use crate::tmux;
 
 /// The leader unless the settings name another.
 const DEFAULT_LEADER: &str = "ctrl+b";
@@ -18,8 +18,9 @@ pub(super) fn check() -> Option<Finding> {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let leader = leader();
     let mut around = Vec::new();
-    if is_set("TMUX") {
-        around.push(("tmux", prefixes()));
+    let prefixes = tmux::prefixes();
+    if !prefixes.is_empty() {
+        around.push(("tmux", prefixes));
     }
     if is_set("STY") {
         around.push(("GNU screen", vec![SCREEN_PREFIX.to_owned()]));
@@ -33,31 +34,14 @@ pub(super) fn check() -> Option<Finding> {
 
 /// The leader in the user's settings.
 fn leader() -> String {
-    let text = settings_file("tui.toml").and_then(|path| std::fs::read_to_string(path).ok());
+    let text = settings_file(TUI_SETTINGS).and_then(|path| std::fs::read_to_string(path).ok());
     let settings: toml::Table = text.unwrap_or_default().parse().unwrap_or_default();
     let leader = settings.get("leader").and_then(toml::Value::as_str);
     leader.unwrap_or(DEFAULT_LEADER).to_lowercase()
 }
 
-/// tmux's prefixes, as it names them, such as `C-b`.
-#[expect(clippy::disallowed_methods, reason = "asks the tmux around this terminal")]
-fn prefixes() -> Vec<String> {
-    let prefix = |option: &str| {
-        let mut command = Command::new("tmux");
-        let output =
-            command.args(["show-options", "-gv", option]).stdin(Stdio::null()).output().ok()?;
-        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    ["prefix", "prefix2"].into_iter().filter_map(prefix).collect()
-}
-
-/// A tmux key in patterm's notation.
-fn in_our_notation(key: &str) -> String {
-    key.replace("C-", "ctrl+").replace("M-", "alt+").to_lowercase()
-}
-
 fn finding(leader: &str, around: &[(&str, Vec<String>)]) -> Finding {
-    let clashes = |keys: &[String]| keys.iter().any(|key| in_our_notation(key) == leader);
+    let clashes = |keys: &[String]| keys.iter().any(|key| key == leader);
     let names = |only: bool| {
         let chosen = around.iter().filter(|(_, keys)| !only || clashes(keys));
         chosen.map(|(name, _)| *name).collect::<Vec<_>>().join(" and ")
@@ -69,7 +53,10 @@ fn finding(leader: &str, around: &[(&str, Vec<String>)]) -> Finding {
                 "{leader} is also the prefix of the {} around this terminal, which intercepts it",
                 names(true)
             ),
-            "set another one, for example `leader = \"ctrl+g\"` in ~/.config/patterm/tui.toml, or press it twice",
+            &format!(
+                "set another one, for example `leader = \"ctrl+g\"` in {}, or press it twice",
+                settings_path::shown()
+            ),
         ),
         false => {
             good("leader", format!("{leader}; the {} around it uses another key", names(false)))
@@ -84,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_same_key_is_a_clash() {
-        let tmux = ("tmux", vec!["C-b".to_owned(), "None".into()]);
+        let tmux = ("tmux", vec!["ctrl+b".to_owned(), "none".into()]);
         let screen = ("GNU screen", vec!["ctrl+a".to_owned()]);
         let check = |leader: &str| finding(leader, &[tmux.clone(), screen.clone()]);
         assert_eq!(check("ctrl+b").health, Health::Fair);
