@@ -360,7 +360,7 @@ mod tests {
         // More than a task may read before others have their turn.
         let bytes = rustix::pipe::fcntl_setpipe_size(&streams[0], 1 << 20).unwrap();
         let mut program = std::fs::File::from(streams[0].try_clone().unwrap());
-        std::io::Write::write_all(&mut program, &vec![b'y'; bytes]).unwrap();
+        program.write_all(&vec![b'y'; bytes]).unwrap();
         output.pipe.readable().await.unwrap();
         tokio::select! {
             biased;
