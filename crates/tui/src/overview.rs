@@ -54,6 +54,8 @@ pub(crate) struct AnswerPanel {
     pub(crate) dialog: DialogInfo,
     /// The chosen option.
     pub(crate) chosen: usize,
+    /// The list from which it was opened: its chosen item and its filter.
+    pub(crate) list: Option<(usize, String)>,
 }
 
 /// All projects, while the user looks at them.

@@ -14,10 +14,16 @@ use crate::presets::Rule;
 const OPTION_CHARS: usize = 48;
 
 /// Characters of an option by itself: a long command prefix that it allows, but not a whole screen.
-const LABEL_CHARS: usize = 160;
+const LABEL_CHARS: usize = 400;
 
-/// Characters of the question and its subject together: what a notification shows.
-const QUESTION_CHARS: usize = 200;
+/// Characters of the question and its subject together: a long command, but not a whole file.
+const QUESTION_CHARS: usize = 2_000;
+
+/// Characters of the question in one line with its options: what a notification shows.
+const LINE_QUESTION_CHARS: usize = 200;
+
+/// A program may have shortened a report of this length itself.
+const LONG_REPORT_CHARS: usize = 100;
 
 /// How many rows above its options a question may begin: its subject may be in between.
 const ROWS_ABOVE: usize = 12;
@@ -55,7 +61,7 @@ const CURSORS: [char; 5] = ['❯', '›', '>', '●', '▶'];
 /// Never `None`: a test compiles them.
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     let general = "^(?:Do you want to proceed|Would you like to (?:run|make) the following|\
-                   Allow execution of \\[|Apply this change)";
+                   Do you want to allow Claude|Allow execution of \\[|Apply this change)";
     Some(Patterns {
         numbered: Regex::new(r"^(?:([❯›>●○•▶]) *)?(\d{1,2})[.)] +(\S.*)$").ok()?,
         at_cursor: Regex::new(r"^[❯›●] +\S").ok()?,
@@ -96,10 +102,20 @@ impl Row {
         self.is_line && (drawn >= TOP_LINE_CHARS || self.text.starts_with(['╭', '┌', '╔']))
     }
 
+    /// Whether it is a line around a command. An agent's text is never as far left.
+    fn is_frame(&self) -> bool {
+        self.is_line && self.column == 0 && self.text.starts_with('╌')
+    }
+
     /// Whether it begins as a message, a prompt or the option with the cursor does.
     fn has_mark(&self) -> bool {
         let after = self.text.strip_prefix(CURSORS);
         after.is_some_and(|after| after.is_empty() || after.starts_with(' '))
+    }
+
+    /// The column after its words.
+    fn end(&self) -> usize {
+        self.column + self.text.chars().count()
     }
 
     /// Its words without the mark of the cursor, which may move while the dialog stays the same.
@@ -123,6 +139,8 @@ struct Options {
     before: String,
     /// The option with the cursor.
     cursor: Option<usize>,
+    /// The screen ends with the last of them: there may be more below.
+    is_cut: bool,
 }
 
 /// Where the dialog that a rule has matched is.
@@ -142,20 +160,24 @@ impl Place {
     }
 }
 
-/// Finds the dialog that a rule has matched. `bottom` are the rows of the screen, the lowest first, of which the
-/// dialog is among the first `most`.
-pub(super) fn place(bottom: &[String], most: usize, rule: &Rule) -> Option<Place> {
+/// Finds the dialog that a rule has matched. `bottom` are the rows of the screen, the lowest first, of which its
+/// options are among the first `most`. `is_full`: the screen has no blank row below them.
+pub(super) fn place(bottom: &[String], most: usize, rule: &Rule, is_full: bool) -> Option<Place> {
     let patterns = PATTERNS.as_ref()?;
     let shown = bottom.get(..most).unwrap_or(bottom);
-    let rows: Vec<Row> = shown.iter().rev().map(|row| Row::of(row)).collect();
-    let in_row = rule.options.as_ref().and_then(|options| in_one_row(&rows, options));
-    let in_row = in_row.filter(|found| !is_old(found, shown, &rows, rule));
+    let all: Vec<Row> = bottom.iter().rev().map(|row| Row::of(row)).collect();
+    let higher = all.len() - shown.len();
+    let rows = &all[higher..];
+    let in_row = rule.options.as_ref().and_then(|options| in_one_row(rows, options));
+    let in_row = in_row.filter(|found| !is_old(found, shown, rows, rule));
     // An answer above a dialog may contain a list, and a list may be about such a row.
-    let listed = numbered(&rows, patterns)
+    let listed = numbered(rows, patterns)
         .filter(|listed| in_row.as_ref().is_none_or(|row| row.last < listed.first));
-    let options = listed.or(in_row).or_else(|| in_list(&rows, patterns))?;
-    let begin = begin(&rows, &options, rule, patterns);
-    Some(Place { rows, options, begin })
+    let mut options = listed.or(in_row).or_else(|| in_list(rows, patterns))?;
+    options.is_cut = is_full && options.numbered && options.last + 1 == rows.len();
+    (options.first, options.last) = (options.first + higher, options.last + higher);
+    let begin = begin(&all, &options, rule, patterns);
+    Some(Place { rows: all, options, begin })
 }
 
 /// Whether options in one row belong to an earlier dialog, below which the rule has matched another one.
@@ -174,6 +196,10 @@ fn begin(rows: &[Row], options: &Options, rule: &Rule, patterns: &Patterns) -> u
         |row: &Row| rule.options.as_ref().is_some_and(|options| options.is_match(&row.text));
     let is_earlier = |row: &Row| answered(row) || is_option(row) && row.has_mark();
     let above = &rows[..options.first];
+    if rule.approves.is_some() && !rows[options.first].barred {
+        // Its own text is indented, whatever it contains; messages begin at the left.
+        return above.iter().rposition(|row| row.column == 0).map_or(0, |at| at + 1);
+    }
     let after_earlier = above.iter().rposition(is_earlier).map_or(0, |at| at + 1);
     let top = match rows[options.first].barred {
         true => {
@@ -181,8 +207,12 @@ fn begin(rows: &[Row], options: &Options, rule: &Rule, patterns: &Patterns) -> u
             let first = above.len() - inside;
             first.checked_sub(1).filter(|at| above[*at].is_top()).or(Some(first))
         }
-        false => above.iter().rposition(|row| row.is_top() && !row.barred),
+        false => above.iter().rposition(|row| row.is_top() && !row.barred && row.column == 0),
     };
+    // What is between its lines may look like anything.
+    if above[top.unwrap_or(0)..].iter().any(Row::is_frame) {
+        return top.unwrap_or(0);
+    }
     if let Some(top) = top {
         return top.max(after_earlier);
     }
@@ -193,7 +223,6 @@ fn begin(rows: &[Row], options: &Options, rule: &Rule, patterns: &Patterns) -> u
 
 /// The dialog at a place. `quotes` is what the preset quotes of it.
 pub(super) fn find(
-    bottom: &[String],
     place: &Place,
     asked: Option<&str>,
     quotes: &[String],
@@ -201,19 +230,23 @@ pub(super) fn find(
 ) -> Option<Dialog> {
     let patterns = PATTERNS.as_ref()?;
     let (options, above) = (&place.options, &place.rows[place.begin..place.options.first]);
-    let question = match asked {
-        Some(asked) => asked.to_owned(),
-        None if options.before.is_empty() => question(above, quotes, patterns)?,
-        None => whole_question(&options.before, above),
+    let seen = match approval(above, rule) {
+        Some(approval) => Some(approval),
+        None if options.before.is_empty() => question(above, quotes, patterns),
+        None => Some(whole_question(&options.before, above)),
     };
-    let more = bottom.len() - place.rows.len();
-    let all: Vec<Row> = bottom.iter().rev().map(|row| Row::of(row)).collect();
-    let version = identity(&all, more + options.first, more + options.last, &question);
-    let ways = options.ways(&rule.answer);
+    let question = match asked {
+        Some(asked) => reported(asked, above, seen),
+        None => seen?,
+    };
+    let version = identity(&place.rows, options.first, options.last, &question);
+    // Whoever sees only some of the options cannot choose.
+    let labels = if options.is_cut { &[] } else { options.labels.as_slice() };
+    let ways = if options.is_cut { Vec::new() } else { options.ways(&rule.answer) };
     Some(Dialog {
         version,
-        question: cut(&question, QUESTION_CHARS),
-        options: options.labels.iter().map(|label| cut(label, LABEL_CHARS)).collect(),
+        question: cut_middle(&question, QUESTION_CHARS),
+        options: labels.iter().map(|label| cut_middle(label, LABEL_CHARS)).collect(),
         ways,
         cursor: options.cursor,
         rule: name.to_owned(),
@@ -223,7 +256,11 @@ pub(super) fn find(
 /// A dialog in one line.
 pub(super) fn in_one_line(dialog: &Dialog) -> String {
     let offered: Vec<_> = dialog.options.iter().map(|option| cut(option, OPTION_CHARS)).collect();
-    format!("{} ({})", dialog.question, offered.join(" | "))
+    let question = cut_middle(&dialog.question, LINE_QUESTION_CHARS);
+    match offered.is_empty() {
+        true => format!("{question} (its pane is too small for all options)"),
+        false => format!("{question} ({})", offered.join(" | ")),
+    }
 }
 
 /// What distinguishes a dialog from every other: all of its text, including what is not shown to
@@ -265,19 +302,21 @@ impl Options {
 fn numbered(rows: &[Row], patterns: &Patterns) -> Option<Options> {
     let mut found = Options { numbered: true, ..Options::default() };
     let mut next: Option<u32> = None;
+    let widest = rows.iter().map(Row::end).max().unwrap_or_default();
     for (at, row) in rows.iter().enumerate().rev() {
         let Some(option) = patterns.numbered.captures(&row.text) else { continue };
         let number: u32 = option[2].parse().ok()?;
         if next.is_some_and(|next| next != number) {
             continue;
         }
+        let (label, end) = unwrapped(rows, at, &option[3], widest, patterns);
         if found.labels.is_empty() {
-            found.last = at;
+            found.last = end;
         }
         if option.get(1).is_some_and(|mark| mark.as_str().starts_with(CURSORS)) {
             found.cursor = usize::try_from(number).ok()?.checked_sub(1);
         }
-        found.labels.push(format!("{number}. {}", without_description(&option[3])));
+        found.labels.push(format!("{number}. {label}"));
         match number {
             1 if found.labels.len() > 1 => {
                 found.labels.reverse();
@@ -289,6 +328,36 @@ fn numbered(rows: &[Row], patterns: &Patterns) -> Option<Options> {
         }
     }
     None
+}
+
+/// The whole text of an option that begins in a row, and the row in which it ends.
+fn unwrapped(
+    rows: &[Row],
+    at: usize,
+    begin: &str,
+    widest: usize,
+    patterns: &Patterns,
+) -> (String, usize) {
+    let (mut label, mut end) = (without_description(begin).to_owned(), at);
+    if label != begin.trim_end() {
+        return (label, end);
+    }
+    let column = rows[at].end() - begin.chars().count();
+    for next in &rows[at + 1..] {
+        let first = next.text.split(' ').next().unwrap_or_default().chars().count();
+        let belongs = next.column == column && !next.is_line && next.barred == rows[at].barred;
+        // A row that had room for the next word was not wrapped: a description follows.
+        let was_full = rows[end].end() + 1 + first > widest;
+        if !belongs || !was_full || patterns.numbered.is_match(&next.text) {
+            break;
+        }
+        if !label.ends_with('/') {
+            label.push(' ');
+        }
+        label.push_str(&next.text);
+        end += 1;
+    }
+    (label, end)
 }
 
 /// What may be between a question and its options in the same row.
@@ -311,6 +380,10 @@ fn in_one_row(rows: &[Row], options: &Regex) -> Option<Options> {
 /// The rows of a list without numbers, one of which has the cursor.
 fn in_list(rows: &[Row], patterns: &Patterns) -> Option<Options> {
     let cursor = rows.iter().rposition(|row| patterns.at_cursor.is_match(&row.text))?;
+    if patterns.numbered.is_match(&rows[cursor].text) {
+        // The first of its options are not on the screen.
+        return None;
+    }
     let bare = |row: &Row| row.text.trim_start_matches(['❯', '›', '●', ' ']).to_owned();
     let begins = |row: &Row| row.column + row.text.chars().count() - bare(row).chars().count();
     let column = begins(&rows[cursor]);
@@ -363,14 +436,66 @@ fn whole_question(end: &str, above: &[Row]) -> String {
     question
 }
 
+/// The text of rows in one line.
+fn joined<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
+    let words = rows.into_iter().filter(|row| !row.is_line && !row.text.is_empty());
+    words.map(|row| row.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// A request for an approval: what the CLI asks, then the command, then the rest, which the agent may have chosen.
+/// All of it, so that no text can hide another.
+fn approval(above: &[Row], rule: &Rule) -> Option<String> {
+    let approves = rule.approves.as_ref()?;
+    let Some(head) = above.iter().position(|row| approves.is_match(&row.text)) else {
+        // Its beginning is not on the screen.
+        return Some(format!("… {}", joined(above)));
+    };
+    let rows = &above[head..];
+    let command = |row: &Row| rule.command.as_ref().is_some_and(|begin| begin.is_match(&row.text));
+    let at = rows.iter().position(command);
+    let before = &rows[..at.unwrap_or(rows.len())];
+    let is_question = |row: &Row| row.text.ends_with('?');
+    let end = before.iter().take(QUESTION_ROWS).position(is_question).unwrap_or(0) + 1;
+    let (asks, rest) = before.split_at(end.min(before.len()));
+    let mut question = joined(asks);
+    let parts = [joined(&rows[before.len()..]), joined(rest)];
+    for (place, part) in parts.iter().filter(|part| !part.is_empty()).enumerate() {
+        let colon = place == 0 && !question.ends_with('?');
+        question.push_str(match (place, colon) {
+            (0, true) => ": ",
+            (0, false) => " ",
+            _ => " — ",
+        });
+        question.push_str(part);
+    }
+    Some(question)
+}
+
+/// The question that a program reports. What it approves is read from the screen: a report may be shortened.
+fn reported(asked: &str, above: &[Row], seen: Option<String>) -> String {
+    let proceeds = |seen: &String| seen.starts_with("Do you want to proceed");
+    if seen.as_ref().is_some_and(proceeds)
+        && let Some(command) = framed(above)
+        && let Some((kind, _)) = asked.split_once(": ")
+    {
+        return format!("{kind}: {command}");
+    }
+    match seen {
+        Some(seen) if asked.chars().count() >= LONG_REPORT_CHARS => format!("{asked}… {seen}"),
+        _ => asked.to_owned(),
+    }
+}
+
 /// The question above its options, with its subject if the question does not name it.
 fn question(above: &[Row], quotes: &[String], patterns: &Patterns) -> Option<String> {
     let near = &above[above.len().saturating_sub(ROWS_ABOVE)..];
+    // What is between lines was written by the agent.
+    let near = &near[near.iter().rposition(Row::is_frame).map_or(0, |at| at + 1)..];
     let found = near.iter().enumerate().rev().find_map(|(at, row)| {
         let end = patterns.question.captures_iter(&row.text).last()?[1].trim().to_owned();
-        Some(whole_question(&end, &near[..at]))
+        Some((whole_question(&end, &near[..at]), above.len() - near.len() + at))
     });
-    let Some(question) = found else {
+    let Some((question, at)) = found else {
         let quoted: Vec<_> = quotes.iter().rev().map(String::as_str).collect();
         let nearest = above.iter().rev().find(|row| !row.is_line).map(|row| row.text.clone());
         return if quoted.is_empty() { nearest } else { Some(quoted.join(": ")) };
@@ -378,20 +503,34 @@ fn question(above: &[Row], quotes: &[String], patterns: &Patterns) -> Option<Str
     if !patterns.general.is_match(&question) {
         return Some(question);
     }
-    let about = framed(above).or_else(|| {
-        let other =
-            quotes.iter().find(|quote| !question.contains(quote.as_str()) && **quote != question);
-        other.cloned()
-    });
+    let all = || Some(joined(&above[..at])).filter(|_| question.starts_with("Do you want to"));
+    let quote = || {
+        let is_other = |quote: &&String| !question.contains(quote.as_str()) && **quote != question;
+        quotes.iter().find(is_other).cloned()
+    };
+    let boxed = || boxed(above).filter(|_| question.starts_with("Allow execution of ["));
+    let about = framed(above).or_else(boxed).or_else(all).or_else(quote);
+    let about = about.filter(|about| !about.is_empty());
     Some(about.map_or(question.clone(), |about| format!("{question} {about}")))
 }
 
-/// A single row between two lines: the command that is asked about.
+/// The rows between two lines: the command that is asked about. Its beginning may not be on the screen.
 fn framed(above: &[Row]) -> Option<String> {
-    let is_frame = |row: &Row| row.is_line && row.text.starts_with('╌');
-    let end = above.iter().rposition(is_frame)?;
-    let begin = above[..end].iter().rposition(is_frame)?;
-    (end - begin == 2).then(|| above[begin + 1].text.clone())
+    let end = above.iter().rposition(Row::is_frame)?;
+    within(above, above[..end].iter().position(Row::is_frame), end)
+}
+
+/// The same in a box inside the dialog.
+fn boxed(above: &[Row]) -> Option<String> {
+    let end = above.iter().rposition(|row| row.barred && row.text.starts_with('╰'))?;
+    let begins = |row: &Row| row.barred && row.text.starts_with('╭');
+    within(above, above[..end].iter().position(begins), end)
+}
+
+fn within(above: &[Row], begin: Option<usize>, end: usize) -> Option<String> {
+    let text = joined(&above[begin.map_or(0, |at| at + 1)..end]);
+    let missing = if begin.is_none() { "… " } else { "" };
+    (!text.is_empty()).then(|| format!("{missing}{text}"))
 }
 
 /// An option without the description beside it.
@@ -404,6 +543,17 @@ fn cut(text: &str, most: usize) -> String {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text.to_owned(),
     }
+}
+
+/// A text without its middle if it is too long: both its beginning and its end tell what it does.
+pub(super) fn cut_middle(text: &str, most: usize) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    if chars.len() <= most {
+        return text.to_owned();
+    }
+    let part = |chars: &[char]| chars.iter().collect::<String>();
+    let (begin, end) = (part(&chars[..most / 2]), part(&chars[chars.len() - most / 2..]));
+    format!("{} … {}", begin.trim_end(), end.trim_start())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ fn found(screen: &str, text: &str) -> Option<Dialog> {
     let bottom: Vec<String> =
         screen.lines().rev().filter(|row| !row.trim().is_empty()).map(str::to_owned).collect();
     let rule = rule(text);
-    find(&bottom, &place(&bottom, 24, &rule)?, None, &[], ("dialog", &rule))
+    find(&place(&bottom, 24, &rule, false)?, None, &[], ("dialog", &rule))
 }
 
 #[track_caller]
@@ -55,7 +55,7 @@ fn a_dialog_is_another_if_any_of_its_text_differs_but_not_if_its_cursor_moves() 
     }
     let long = |end: &str| PUSH.replace("git push", &format!("{} {end}", "x ".repeat(300)));
     let [one, other] = ["a", "b"].map(|end| found(&long(end), "").unwrap());
-    assert_eq!(one.question, other.question, "too long to be shown");
+    assert_ne!(one.question, other.question, "its end is always shown");
     assert_ne!(one.version, other.version);
     let above = |row: &str| format!("{row}\nRun it?\n› 1. Yes\n  2. No");
     assert_ne!(version(&above("$ ls")), version(&above("$ rm")), "without a border at its top");
@@ -125,4 +125,97 @@ fn an_earlier_dialog_that_is_still_on_the_screen_is_never_shown() {
     }
     let second = PUSH.replace("Do you want to proceed?", "Delete build");
     check(&format!("{PUSH}\n{second}"), "", Some("Delete build (1. Yes | 2. No)"));
+}
+
+/// What a preset that is built in shows of a dialog.
+fn shown(preset: &str, rule: &str, screen: &str, asked: Option<&str>) -> Dialog {
+    let preset = crate::presets::Catalogue::read(None).presets.remove(preset).unwrap();
+    let preset = preset.preset.unwrap();
+    let rule = (rule, &preset.rules[rule]);
+    let rows = screen.lines().rev().filter(|row| !row.trim().is_empty());
+    let bottom: Vec<String> = rows.map(str::to_owned).collect();
+    let place = place(&bottom, 24, rule.1, false).unwrap();
+    find(&place, asked, &[], rule).unwrap()
+}
+
+#[test]
+fn no_text_of_an_agent_hides_what_is_approved() {
+    let options = "› 1. Yes, proceed (y)\n  2. No (esc)\n  Press enter to confirm or esc to cancel";
+    let codex = |text: &str| shown("codex", "question", &format!("{text}\n{options}"), None);
+    let begin = "• Running it\n    + more\n  Would you like to run the following command?\n";
+    let reason = "  Environment: local\n  Reason: May I list the files?\n";
+    let dialog = codex(&format!("{begin}{reason}  $ rm -rf /tmp/x"));
+    let whole = "Would you like to run the following command? $ rm -rf /tmp/x — Environment: local Reason: May I list \
+                 the files?";
+    assert_eq!(dialog.question, whole);
+    // In the command, and with its beginning above the screen.
+    let inside = "  $ rm -rf /tmp/x\n  1. one\n  > two\n  ──────────────\n  Would you like to run it?\n  $ ls";
+    for begin in [begin, "", reason] {
+        let question = codex(&format!("{begin}{inside}")).question;
+        assert!(
+            question.contains("$ rm -rf /tmp/x 1. one") && question.ends_with("$ ls"),
+            "{question}"
+        );
+        assert_eq!(question.starts_with("… "), begin.is_empty(), "{question}");
+    }
+    let (frame, border) = ("╌".repeat(20), "─".repeat(20));
+    let command =
+        format!(" rm -rf /tmp/x\n ❯ 1. Yes\n {border}\n {frame}\n May I list?\n Do you want it?");
+    let proceed = " Do you want to proceed?\n ❯ 1. Yes\n   2. No\n Esc to cancel";
+    let screen =
+        format!("{border}\n Bash command\n List files?\n{frame}\n{command}\n{frame}\n{proceed}");
+    let asked = Some("approve Bash: rm");
+    let question = shown("claude", "dialog", &screen, asked).question;
+    assert_eq!(question, "approve Bash: rm -rf /tmp/x ❯ 1. Yes May I list? Do you want it?");
+    let question = shown("claude", "dialog", &screen, None).question;
+    assert!(question.starts_with("Do you want to proceed? rm -rf /tmp/x"), "{question}");
+    let cut = format!("{command}\n{frame}\n{proceed}");
+    let question = shown("claude", "dialog", &cut, asked).question;
+    assert!(question.starts_with("approve Bash: … rm -rf /tmp/x"), "{question}");
+    let opencode = "  ┃  △ Permission required\n  ┃    # List files?\n  ┃  $ rm -rf /tmp/x\n  ┃  May I list?\n  ┃   Allow once   Allow \
+                    always   Reject";
+    let question = shown("opencode", "permission", opencode, None).question;
+    assert_eq!(question, "△ Permission required: $ rm -rf /tmp/x May I list? — # List files?");
+}
+
+#[test]
+fn a_long_question_keeps_its_beginning_and_its_end() {
+    let screen = PUSH.replace("git push", &format!("echo {}; rm -rf /tmp/x", "one ".repeat(900)));
+    let dialog = found(&screen, "").unwrap();
+    assert!(dialog.question.starts_with("Do you want to proceed? echo one"));
+    assert!(dialog.question.contains(" … ") && dialog.question.ends_with("; rm -rf /tmp/x"));
+    let line = in_one_line(&dialog);
+    assert!(line.chars().count() < 300 && line.contains(" … ") && line.contains("; rm -rf /tmp/x"));
+}
+
+#[test]
+fn options_that_wrap_are_joined_and_descriptions_are_not() {
+    let options = |screen: &str| found(screen, "").unwrap().options;
+    let narrow = "  Run it in this folder?\n\n› 1. Yes, proceed (y)\n  2. Yes, and always allow\n     access to /tmp/\n     \
+                  demo.txt here\n  3. No\n  Press enter";
+    let whole =
+        ["1. Yes, proceed (y)", "2. Yes, and always allow access to /tmp/demo.txt here", "3. No"];
+    assert_eq!(options(narrow), whole);
+    let described = "Which colour do you want for it?\n❯ 1. Red\n     warm\n  2. Blue\n     cold\nEnter to select";
+    assert_eq!(options(described), ["1. Red", "2. Blue"]);
+}
+
+#[test]
+fn a_list_of_which_a_part_is_not_on_the_screen_offers_nothing() {
+    let rows = |screen: &str| -> Vec<String> { screen.lines().rev().map(str::to_owned).collect() };
+    let rule = rule("answer = [\"number\", \"up-down\"]");
+    let offered = |screen: &str, is_full: bool| {
+        let place = place(&rows(screen), 24, &rule, is_full)?;
+        find(&place, None, &[], ("dialog", &rule)).map(|dialog| in_one_line(&dialog))
+    };
+    let cut = "Run it?\n› 1. Yes\n  2. Yes, and always";
+    let nothing = "Run it? (its pane is too small for all options)";
+    assert_eq!(offered(cut, true).as_deref(), Some(nothing));
+    assert_eq!(offered(cut, false).as_deref(), Some("Run it? (1. Yes | 2. Yes, and always)"));
+    let whole = format!("{cut}\n  3. No\n  Press enter");
+    assert_eq!(
+        offered(&whole, true).as_deref(),
+        Some("Run it? (1. Yes | 2. Yes, and always | 3. No)")
+    );
+    assert_eq!(offered("❯ 2. Yes, and always\n  3. No\n  Press enter", true), None);
 }

@@ -163,7 +163,8 @@ pub(crate) fn reported(report: &str) -> Option<Activity> {
     };
     let failed = if field(report, "state") == Some("error") { FAILED } else { "" };
     let plain: Vec<_> = report.split(':').filter(|field| !field.starts_with("msg=")).collect();
-    let words = field(report, "msg").and_then(report_message).map(|words| format!(" ({words})"));
+    let words = field(report, "msg").and_then(report_message);
+    let words = words.map(|words| format!(" ({})", dialog::cut_middle(&words, REPORT_CHARS)));
     let words = words.unwrap_or_default();
     Some(Activity::new(state, format!("{failed}it reports `{}`{words}", plain.join(":"))))
 }
@@ -172,12 +173,11 @@ pub(crate) fn reported(report: &str) -> Option<Activity> {
 const REPORT_CHARS: usize = 120;
 
 /// The message of a report, decoded from base64. The program controls it, so control characters are
-/// removed and its length is limited. `None` if it is not text.
+/// removed. `None` if it is not text.
 fn report_message(msg: &str) -> Option<String> {
     let text = String::from_utf8(decode_base64(msg.as_bytes())?).ok()?;
     let text = plain(&text.replace(char::is_control, " "));
-    let words: String = text.chars().take(REPORT_CHARS).collect();
-    (!words.is_empty()).then_some(words)
+    (!text.is_empty()).then_some(text)
 }
 
 /// How the reason begins if an agent is idle because of a failure: of the model's server, of the
@@ -424,23 +424,27 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Activity> 
     let asked = Some(())
         .filter(|()| rule.state == ActivityState::Blocked)
         .and_then(|()| asked(&snapshot.report));
+    // Rows of what only covers the prompt are no options.
+    let has_question = rule.says.is_none() || !rule.answer.is_empty();
     let place = Some(())
-        .filter(|()| rule.state == ActivityState::Blocked)
-        .and_then(|()| dialog::place(&snapshot.bottom, shown_rows.len(), rule));
+        .filter(|()| rule.state == ActivityState::Blocked && has_question)
+        .and_then(|()| dialog::place(&snapshot.bottom, shown_rows.len(), rule, snapshot.is_full));
     if let Some(place) = &place
         && rule.above.is_none()
     {
         // An earlier dialog may still be on the screen.
-        looked_at = as_lines(&shown_rows[..place.height()]);
+        looked_at = as_lines(shown_rows.get(..place.height()).unwrap_or(shown_rows));
     }
     let dialog = place.and_then(|place| {
         let bare = |quoted: &String| quoted.trim_matches('`').to_owned();
         let quotes: Vec<String> = quotations(rule, &looked_at).iter().map(bare).collect();
-        let asked = asked.as_ref().map(bare);
-        dialog::find(&snapshot.bottom, &place, asked.as_deref(), &quotes, (name, rule))
+        dialog::find(&place, asked.as_deref(), &quotes, (name, rule))
     });
     let asks = dialog.as_ref().map(dialog::in_one_line);
-    let quotations = asked.map_or_else(|| quotations(rule, &looked_at), |asked| vec![asked]);
+    let quotations = match asked {
+        Some(asked) => vec![format!("`{}`", dialog::cut_middle(&asked, REPORT_CHARS))],
+        None => quotations(rule, &looked_at),
+    };
     if !quotations.is_empty() {
         shown = quotations;
     }
@@ -458,7 +462,7 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Activity> 
 /// The question in a program's own report, if it has a message (OSC 7501).
 fn asked(report: &str) -> Option<String> {
     let (state, words) = (field(report, "state")?, field(report, "msg").and_then(report_message)?);
-    (state == "blocked").then(|| format!("`{words}`"))
+    (state == "blocked").then_some(words)
 }
 
 /// The text above the prompt box since the last turn began.

@@ -19,6 +19,8 @@ pub struct ScreenSnapshot {
     pub busy: Option<bool>,
     /// The rows that are not blank, lowest first.
     pub bottom: Vec<String>,
+    /// The lowest row of the screen is not blank: something may continue below it.
+    pub is_full: bool,
     /// The content of the prompt box; `None` if no prompt box is visible.
     pub composer: Option<String>,
     /// The cursor is where it is in an empty prompt, on a blank or a placeholder. If nothing was
@@ -50,6 +52,7 @@ impl ScreenSnapshot {
             reports: screen.reports(),
             busy: screen.progress().map(|progress| progress != ProgressReport::Off),
             bottom,
+            is_full: rows.last().is_some_and(|row| !row.trim().is_empty()),
             composer: composer.and_then(|composer| composer_text(composer, screen)),
             at_start: composer.is_some_and(|composer| is_at_start(composer, screen)),
             run,

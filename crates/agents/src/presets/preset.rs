@@ -327,6 +327,13 @@ pub struct Rule {
     /// the row that matched is quoted.
     #[serde(default, deserialize_with = "patterns")]
     pub quotes: Vec<Regex>,
+    /// The row, without borders and indentation, in which a request for an approval begins. All of its text down to
+    /// the options is part of the question; nothing that the agent wrote there can hide what is approved.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub approves: Option<Regex>,
+    /// The row of such a request in which the command begins: it is shown before the rest.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub command: Option<Regex>,
     /// Finds the options of a dialog that share one row: each group is one option.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub options: Option<Regex>,

@@ -330,7 +330,11 @@ pub(super) fn answer_chosen(model: &mut Model, at: usize) {
     let item = list::items(model, ListKind::Attention, filter).into_iter().nth(at);
     let Some(Choice::Show(id)) = item.map(|item| item.choice) else { return };
     if let Some(process) = model.process(&id).cloned() {
+        let list = Some((at, filter.clone()));
         answering::open(model, None, &process);
+        if let Mode::Answer(panel) = &mut model.mode {
+            panel.list = list;
+        }
     }
 }
 

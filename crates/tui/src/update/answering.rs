@@ -8,7 +8,7 @@ use patterm_wire::follow::ProcessInfo;
 use patterm_wire::requests::{AnswerDialog, AnswerState, DialogAnswer, DialogAnswered, OptionRef};
 
 use super::{CallPurpose, Effect, notify};
-use crate::model::{Mode, Model};
+use crate::model::{ListKind, Mode, Model};
 use crate::overview::{AnswerPanel, Place};
 
 /// Opens the question of a process of this project (`None`) or another one.
@@ -17,8 +17,13 @@ pub(super) fn open(model: &mut Model, project: Option<String>, process: &Process
     match process.dialog.as_ref().filter(|_| process.status.is_alive()) {
         Some(dialog) if dialog.is_answerable() => {
             let (process, dialog) = (process.id.clone(), dialog.clone());
-            let chosen = 0;
-            model.mode = Mode::Answer(AnswerPanel { project, process, name, dialog, chosen });
+            let (chosen, list) = (0, None);
+            let panel = AnswerPanel { project, process, name, dialog, chosen, list };
+            model.mode = Mode::Answer(panel);
+        }
+        Some(dialog) if dialog.options.is_empty() => {
+            let text = format!("{name} shows no options completely; answer it in its pane");
+            notify(model, &text, false);
         }
         Some(_) => {
             let text = format!("patterm does not know the keys of this dialog; enter shows {name}");
@@ -131,14 +136,21 @@ pub(super) fn key(model: &mut Model, mut panel: AnswerPanel, key: &Key, effects:
             effects.push(send(project, &answer, name));
             notify(model, &text, false);
         }
-        None if goes_back => close(model),
+        None if goes_back => cancel(model),
         None => {}
     }
 }
 
-/// Leaves the question unanswered.
+/// Leaves the question unanswered: back to the list or the overview, so that the next key is not the program's.
 pub(super) fn cancel(model: &mut Model) {
+    let list = match &mut model.mode {
+        Mode::Answer(panel) => panel.list.take(),
+        _ => None,
+    };
     close(model);
+    if let Some((chosen, filter)) = list {
+        model.mode = Mode::List { kind: ListKind::Attention, chosen, filter };
+    }
 }
 
 fn send(project: Option<String>, answer: &DialogAnswer, name: String) -> Effect {

@@ -121,6 +121,14 @@ fn an_option_that_is_one_letter_is_chosen_by_it_unless_that_is_a_key_of_the_wind
     assert!(matches!(sample.model.mode, Mode::Answer(_)));
     assert_eq!(sample.type_in("q"), [], "it closes the window");
     assert!(!matches!(sample.model.mode, Mode::Answer(_)));
+    let is_list = |sample: &Sample| matches!(sample.model.mode, Mode::List { .. });
+    assert!(is_list(&sample), "back where it was opened");
+    sample.type_in("\x1b[C");
+    assert!(matches!(sample.model.mode, Mode::Answer(_)));
+    assert_eq!(sample.type_in("\x1b"), []);
+    assert!(is_list(&sample));
+    assert_eq!(sample.type_in("\x1b"), [], "it closes the list");
+    assert_eq!(sample.model.mode, Mode::Typing);
 }
 
 #[test]

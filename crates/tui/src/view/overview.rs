@@ -18,6 +18,9 @@ const PATH_COLUMNS: usize = 10;
 /// Columns for the words for their states.
 const STATE_COLUMNS: u16 = 10;
 
+/// Columns by which the further lines of an option are indented: the width of its number.
+const OPTION_INDENT: usize = 3;
+
 /// The widest question that is shown in one row.
 const PANEL_COLUMNS: u16 = 90;
 
@@ -162,7 +165,11 @@ fn draw_options(model: &Model, area: Rect, names: u16, dialog: &DialogInfo, canv
     let begin = if begin + 20 > area.right() { area.x + 4 } else { begin };
     let how = if dialog.is_answerable() { "→ " } else { "" };
     let x = canvas.put(begin, area.y, area.right(), how, &model.theme().accent);
-    canvas.put_cut(x, area.y, area.right(), &options.join(" | "), &model.theme().text);
+    let offered = match options.is_empty() {
+        true => "answer it in its pane, which is too small for all options".to_owned(),
+        false => options.join(" | "),
+    };
+    canvas.put_cut(x, area.y, area.right(), &offered, &model.theme().text);
 }
 
 /// The question of one agent, with its options to choose from.
@@ -173,39 +180,62 @@ pub(super) fn draw_answer(model: &Model, panel: &AnswerPanel, canvas: &mut Canva
     }
     let area = overlay::above_status(model);
     let width = area.width.saturating_sub(4).clamp(20.min(area.width), PANEL_COLUMNS);
-    let question =
-        tree::wrap(&one_line(&panel.dialog.question), usize::from(width.saturating_sub(4)));
-    let options = panel.dialog.options.len();
-    let rows = (question.len() + options + 3) as u16;
+    let columns = usize::from(width.saturating_sub(4));
+    let question = tree::wrap(&one_line(&panel.dialog.question), columns);
+    let options = option_lines(panel, columns);
+    let rows = u16::try_from(question.len() + options.len() + 3).unwrap_or(u16::MAX);
     let room = area.middle(width, rows.min(area.height));
     canvas.clear(room, &model.theme().text);
     canvas.frame(room, &format!("{} asks", one_line(&panel.name)), &model.theme().accent);
     let inner = room.inner();
-    // The options come first where there is little space.
-    let above = question.len().min(usize::from(inner.height).saturating_sub(options));
-    for (row, line) in question.iter().take(above).enumerate() {
-        canvas.put_cut(
-            inner.x + 1,
-            inner.y + row as u16,
-            inner.right(),
-            line,
-            &model.theme().strong,
-        );
+    let height = usize::from(inner.height);
+    // What is approved is at the beginning of the question, and at its end.
+    let least = question.len().min(height / 2);
+    let above = question.len().min(height.saturating_sub(options.len())).max(least);
+    for (row, line) in shortened(&question, above).iter().enumerate() {
+        let y = inner.y + row as u16;
+        canvas.put_cut(inner.x + 1, y, inner.right(), line, &model.theme().strong);
     }
-    let gap = usize::from(usize::from(inner.height) > above + options);
+    let gap = usize::from(height > above + options.len());
     let (_, list) = inner.cut_top((above + gap) as u16);
     let height = usize::from(list.height);
-    let first = (panel.chosen + 1).saturating_sub(height).min(options.saturating_sub(height));
-    for (line, at) in (first..options).take(height).enumerate() {
-        let option = &panel.dialog.options[at];
+    let end = options.iter().rposition(|(at, _)| *at == panel.chosen).map_or(0, |line| line + 1);
+    let first = end.saturating_sub(height).min(options.len().saturating_sub(height));
+    for (line, (at, text)) in options.iter().skip(first).take(height).enumerate() {
         let row = Rect { y: list.y + line as u16, height: 1, ..list };
-        let label = one_line(&option.label);
-        let is_numbered = label.starts_with(&format!("{}.", at + 1));
-        let text = if is_numbered { label } else { format!("{}  {label}", at + 1) };
-        let style = if option.answerable { &model.theme().text } else { &model.theme().dim };
-        canvas.put_cut(row.x + 1, row.y, row.right(), &text, style);
-        if at == panel.chosen {
+        let known = panel.dialog.options[*at].answerable;
+        let style = if known { &model.theme().text } else { &model.theme().dim };
+        canvas.put_cut(row.x + 1, row.y, row.right(), text, style);
+        if *at == panel.chosen {
             canvas.restyle(row, |style| style::select(style, &model.theme().selected));
         }
     }
+}
+
+/// The options, wrapped, with the place of the option in each line.
+fn option_lines(panel: &AnswerPanel, columns: usize) -> Vec<(usize, String)> {
+    let mut lines = Vec::new();
+    for (at, option) in panel.dialog.options.iter().enumerate() {
+        let label = one_line(&option.label);
+        let is_numbered = label.starts_with(&format!("{}.", at + 1));
+        let text = if is_numbered { label } else { format!("{}  {label}", at + 1) };
+        let wrapped = tree::wrap(&text, columns.saturating_sub(OPTION_INDENT));
+        lines.extend(wrapped.into_iter().enumerate().map(|(line, text)| match line {
+            0 => (at, text),
+            _ => (at, format!("{}{text}", " ".repeat(OPTION_INDENT))),
+        }));
+    }
+    lines
+}
+
+/// As many lines of a question as there is room for: its beginning and its end.
+fn shortened(question: &[String], most: usize) -> Vec<String> {
+    if question.len() <= most || most == 0 {
+        return question.iter().take(most).cloned().collect();
+    }
+    let end = (most - 1) / 2;
+    let begin = most - 1 - end;
+    let cut = ["… (its pane shows all of it)".to_owned()];
+    let last = &question[question.len() - end..];
+    question[..begin].iter().chain(&cut).chain(last).cloned().collect()
 }
