@@ -32,7 +32,7 @@ fn every_error_has_a_position_and_a_hint() {
         ("[process.web]\ncommand = \"x\"", "1:2: unknown key `process`; did you mean `processes`?"),
         (
             "[procs]",
-            "1:2: unknown key `procs`; the keys are processes, groups, agents, servers, bots, http, limits, \
+            "1:2: unknown key `procs`; the keys are processes, groups, agents, servers, bots, http, hooks, limits, \
              remember_environment, update_environment",
         ),
         // The same name twice.

@@ -83,7 +83,7 @@ fn errors_have_a_position_and_a_hint() {
     );
     refused(
         "port = 1\n",
-        "1:1: unknown key `port`; the keys are processes, groups, agents, servers, bots, http, limits, \
+        "1:1: unknown key `port`; the keys are processes, groups, agents, servers, bots, http, hooks, limits, \
          remember_environment, update_environment",
     );
     refused(
@@ -263,7 +263,7 @@ fn a_dependency_cycle_is_named() {
 fn errors_contain_no_control_characters() {
     refused(
         "\"a\\u001b[31m\" = 1",
-        "1:1: unknown key `a\\u{1b}[31m`; the keys are processes, groups, agents, servers, bots, http, limits, \
+        "1:1: unknown key `a\\u{1b}[31m`; the keys are processes, groups, agents, servers, bots, http, hooks, limits, \
          remember_environment, update_environment",
     );
 }
