@@ -66,7 +66,12 @@ fn a_digest_tells_what_happened_and_is_the_same_after_a_kill() {
     tools.ok("scratchpad_write", json!({"name": "plan", "content": "x"}));
     ask(&mut tools, &server, &id, false);
     let read = |tools: &mut ToolClient| tools.ok(ReadDigest::NAME, json!({"since": next}));
-    let digest = read(&mut tools);
+    let digest = until("the dialog is recorded", || {
+        let digest = read(&mut tools);
+        let is_there =
+            has(&digest["needs_you"], "is blocked") && has(&digest["processes"], "exited");
+        is_there.then_some(digest)
+    });
     let agent = &digest["agents"][0];
     assert_eq!(agent["process_id"], id.as_str(), "{digest}");
     assert_eq!(agent["messages"]["delivered"], 1, "{agent}");
