@@ -67,8 +67,16 @@ pub fn commits_by<'r>(command: &TracedCommand, repository: &'r Repository) -> Ve
 #[must_use]
 pub fn branch_by(command: &TracedCommand, repository: &Repository) -> Option<CheckedOut> {
     let is_checkout = CHECK_OUT.contains(&command.last_name()) && command.exit == Some(0);
+    // HEAD's history has whole seconds, in which there may be several checkouts.
+    let is_named = |branch: &str| {
+        let means = |word: &str| word == branch || ["-", "@{-1}"].contains(&word);
+        branch == "HEAD" || command.words.iter().any(|word| means(word))
+    };
     let mut entries = repository.entries.iter().rev().filter(|_| is_checkout);
-    let entry = entries.find(|entry| is_within(command, entry.logged_s) && moved(entry).is_some());
+    let entry = entries.find(|entry| {
+        let is_it = moved(entry).is_some_and(|(_, branch)| is_named(branch));
+        is_it && is_within(command, entry.logged_s)
+    });
     let (before, branch) = moved(entry?)?;
     (before != branch)
         .then(|| CheckedOut { branch: branch.to_owned(), before: Some(before.to_owned()) })
@@ -128,7 +136,8 @@ mod tests {
 
     fn command(name: &str, start_us: u64, end_us: u64) -> TracedCommand {
         let (command, exit) = (name.to_owned(), Some(0));
-        TracedCommand { command, worktree: "/r".into(), start_us, end_us, exit }
+        let words = vec!["-q".to_owned(), "side".to_owned()];
+        TracedCommand { command, words, worktree: "/r".into(), start_us, end_us, exit }
     }
 
     /// Entries: the commit, its parent, when it was written, and what moved HEAD.
@@ -240,7 +249,10 @@ mod tests {
         let expected = CheckedOut { branch: "side".into(), before: Some("main".into()) };
         assert_eq!(by("switch", 100), Some(expected));
         assert_eq!((by("switch", 101), by("commit", 100)), (None, None));
-        let same = "checkout: moving from main to main";
+        let mut other = command("switch", 100 * SECOND, 100 * SECOND);
+        other.words = vec!["other".into()];
+        assert_eq!(branch_by(&other, &shown), None, "another checkout in the same second");
+        let same = "checkout: moving from side to side";
         let stays = repository(&[("a", "0", None, same)]);
         assert_eq!(branch_by(&command("checkout", 100 * SECOND, 100 * SECOND), &stays), None);
     }

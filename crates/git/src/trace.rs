@@ -12,6 +12,8 @@ use serde::Deserialize;
 pub struct TracedCommand {
     /// Its name, after the names of the git commands that started it: `commit`, `pull/rebase`.
     pub command: String,
+    /// Its first arguments that are no options.
+    pub words: Vec<String>,
     /// The folder of the working tree in which it ran.
     pub worktree: PathBuf,
     /// When it started, in microseconds since 1970.
@@ -51,6 +53,7 @@ pub(crate) enum Trace {
 pub(crate) struct OpenTrace {
     start_us: u64,
     command: Option<String>,
+    words: Vec<String>,
     worktree: Option<PathBuf>,
 }
 
@@ -65,8 +68,8 @@ impl OpenTrace {
     pub(crate) fn killed_at(self, end_us: u64) -> Option<TracedCommand> {
         let (command, worktree) = (self.command?, self.worktree?);
         let matters = matters(&command) && self.start_us <= end_us;
-        let start_us = self.start_us;
-        matters.then_some(TracedCommand { command, worktree, start_us, end_us, exit: None })
+        let (words, start_us) = (self.words, self.start_us);
+        matters.then_some(TracedCommand { command, words, worktree, start_us, end_us, exit: None })
     }
 }
 
@@ -87,6 +90,12 @@ const PATH_BYTES: usize = 4_096;
 /// The longest name of a command: a few nested ones.
 const COMMAND_BYTES: usize = 256;
 
+/// Arguments that are kept: the name of a branch is among the first.
+const MOST_WORDS: usize = 16;
+
+/// The longest one that is kept: names of branches are file names.
+const WORD_BYTES: usize = 255;
+
 /// What is read of a line; it may have other members.
 #[derive(Deserialize)]
 struct Line<'a> {
@@ -98,6 +107,8 @@ struct Line<'a> {
     t_abs: Option<f64>,
     #[serde(default)]
     code: Option<i32>,
+    #[serde(default)]
+    argv: Vec<String>,
     #[serde(default, borrow)]
     hierarchy: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
@@ -156,6 +167,7 @@ pub(crate) fn read(name: &str, head: &[u8], tail: &[u8]) -> Result<Trace, TraceF
             _ => return Err(TraceFault),
         }
         match &*line.event {
+            "start" => open.words = words(line.argv),
             "cmd_name" => open.command = line.hierarchy.map(Cow::into_owned).or(open.command),
             "def_repo" => {
                 open.worktree =
@@ -172,6 +184,12 @@ pub(crate) fn read(name: &str, head: &[u8], tail: &[u8]) -> Result<Trace, TraceF
     let end_us = start_us + (took * 1e6) as u64;
     let command = open.killed_at(end_us).map(|command| TracedCommand { exit, ..command });
     Ok(command.map_or(Trace::Other, Trace::Command))
+}
+
+fn words(arguments: Vec<String>) -> Vec<String> {
+    let is_kept =
+        |word: &String| (!word.starts_with('-') || word == "-") && word.len() <= WORD_BYTES;
+    arguments.into_iter().skip(1).filter(is_kept).take(MOST_WORDS).collect()
 }
 
 fn check(open: &OpenTrace) -> Result<(), TraceFault> {
@@ -228,6 +246,7 @@ mod tests {
     fn commit() -> TracedCommand {
         TracedCommand {
             command: "commit".into(),
+            words: vec!["commit".into()],
             worktree: "/tmp/r".into(),
             start_us: START_US,
             end_us: START_US + 13_164,

@@ -238,8 +238,8 @@ fn checked_out(traced: &TracedCommand, moved: CheckedOut) -> Fact {
         branch: one_line(&moved.branch),
         before: moved.before.as_deref().map(one_line),
         repository: folder_text(&traced.worktree),
-        // HEAD's history has seconds only.
-        evidence: GitEvidence::Time,
+        // The command names the branch, and HEAD's history confirms it.
+        evidence: GitEvidence::ProcessTree,
     }
 }
 
