@@ -42,9 +42,9 @@ pub(super) struct Args {
     mode: Mode,
     /// stream: the last next_offset; grid: the last screen_version.
     since_offset: Option<u64>,
-    /// grid: an offset or a time in the past.
+    /// grid: a past offset or time.
     at: Option<Moment>,
-    /// stream: oldest (default) or newest part.
+    /// stream: oldest (default) or newest.
     #[serde(default)]
     order: Order,
     /// order last: the last answer's offset.

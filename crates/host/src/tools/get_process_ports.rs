@@ -39,8 +39,8 @@ struct Port {
 impl Tool for GetProcessPorts {
     const NAME: &'static str = "get_process_ports";
     const TITLE: &'static str = "Ports of a process";
-    const DESCRIPTION: &'static str = "Addresses with a port that a process printed, whether it \
-        listens there, and other ports it listens on.";
+    const DESCRIPTION: &'static str = "Addresses that a process printed, and the ports that it \
+        listens on.";
     const HELP: &'static str = "listening is checked with the operating system: a server that \
         printed its address and died is not listening.";
     const EFFECT: Effect = Effect::Reads;

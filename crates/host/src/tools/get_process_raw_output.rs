@@ -48,8 +48,7 @@ pub(super) struct Answer {
 impl Tool for GetProcessRawOutput {
     const NAME: &'static str = "get_process_raw_output";
     const TITLE: &'static str = "Raw output of a process";
-    const DESCRIPTION: &'static str = "The bytes a process printed, with escape sequences: text if \
-        UTF-8, else base64.";
+    const DESCRIPTION: &'static str = "The bytes that a process printed, with escape sequences.";
     const HELP: &'static str = "Offsets only increase, across restarts of the process and of \
         patterm. Without since_offset it begins with the current run, like a stream; 0 is the \
         beginning of all runs.";

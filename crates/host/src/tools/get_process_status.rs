@@ -65,7 +65,7 @@ impl Tool for GetProcessStatus {
     const NAME: &'static str = "get_process_status";
     const TITLE: &'static str = "Status of a process";
     const DESCRIPTION: &'static str = "Everything known about a process: status, activity, exit, \
-        pid, argv, terminal, output offset, times, CPU, memory.";
+        pid, CPU, memory.";
     const HELP: &'static str = "Use get_process_output for its screen. Compare screen_version or \
         output_offset with an earlier answer to see whether anything happened.";
     const EFFECT: Effect = Effect::Reads;

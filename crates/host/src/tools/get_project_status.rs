@@ -109,8 +109,8 @@ impl ProjectFileAnswer {
 impl Tool for GetProjectStatus {
     const NAME: &'static str = "get_project_status";
     const TITLE: &'static str = "Status of the project";
-    const DESCRIPTION: &'static str = "The project in one call: you, processes, last messages with \
-        receipts, timers, scratchpads, patterm.toml.";
+    const DESCRIPTION: &'static str =
+        "The project in one call: you, processes, messages, timers, scratchpads.";
     const HELP: &'static str = "Use get_process_status for details of one process.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::OnSearch("overview of the project");

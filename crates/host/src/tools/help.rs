@@ -27,8 +27,8 @@ pub(super) struct Answer {
 impl Tool for Help {
     const NAME: &'static str = "help";
     const TITLE: &'static str = "Help";
-    const DESCRIPTION: &'static str = "Explains a topic (spawning, lifecycle, messaging, timers, \
-        scratchpads, waiting, errors) or any tool at length; without one, lists them.";
+    const DESCRIPTION: &'static str = "Explains a topic or any tool at length; without one, lists \
+        the topics.";
     const HELP: &'static str = "An unknown topic fails with not_found; the error lists the known \
         ones.";
     const EFFECT: Effect = Effect::Reads;

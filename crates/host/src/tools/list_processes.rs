@@ -25,8 +25,8 @@ pub(super) struct Answer {
 impl Tool for ListProcesses {
     const NAME: &'static str = "list_processes";
     const TITLE: &'static str = "List processes";
-    const DESCRIPTION: &'static str = "Lists all processes with name, kind, parent, status, \
-        activity, exit and ports. Ended ones stay until closed.";
+    const DESCRIPTION: &'static str = "Lists all processes with status, activity and ports. Ended \
+        ones stay until closed.";
     const HELP: &'static str = "parent_id is the process that started it; top-level processes have \
         none. `activity` is working, idle, blocked (waiting for a person), limited (at a usage limit) or \
         unknown, with the reason.";

@@ -40,7 +40,7 @@ impl Tool for RequestHumanAttention {
     const NAME: &'static str = "request_human_attention";
     const TITLE: &'static str = "Ask for attention";
     const DESCRIPTION: &'static str = "Asks a person to look at a process: for a decision, login \
-        or permission that only a person can give. Does not wait for an answer.";
+        or permission that only a person can give. Does not wait.";
     const HELP: &'static str = "A second call replaces the first reason. The request stays until a \
         person types there, answers or dismisses it. The answer says whether anybody is watching.";
     const EFFECT: Effect = Effect::Sets;

@@ -21,8 +21,8 @@ pub(super) struct Args {
 impl Tool for ScratchpadAppend {
     const NAME: &'static str = "scratchpad_append";
     const TITLE: &'static str = "Append to a scratchpad";
-    const DESCRIPTION: &'static str = "Adds text to the end of a scratchpad, or creates it. Never \
-        conflicts. End the text with a newline.";
+    const DESCRIPTION: &'static str = "Adds text to the end of a scratchpad, or creates it. End \
+        the text with a newline.";
     const HELP: &'static str = "Use it for findings, logs and status lines. Texts that several \
         callers append at the same time are not mixed. When the call returns, \
         the text is on disk. If a call fails because the server ended, the text may have been \

@@ -26,8 +26,7 @@ pub(super) struct Answer {
 impl Tool for ScratchpadList {
     const NAME: &'static str = "scratchpad_list";
     const TITLE: &'static str = "List scratchpads";
-    const DESCRIPTION: &'static str = "Lists scratchpads, notes that agents and people share. Look \
-        here before you create one.";
+    const DESCRIPTION: &'static str = "Lists scratchpads, the notes that agents and people share.";
     const HELP: &'static str = "changed_by is an agent's process id and name, `external` for a \
         caller that is not an agent, or `a person's editor` if the file itself was edited. If the \
         revision is the one you read, nothing has changed since.";

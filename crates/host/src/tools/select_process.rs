@@ -48,7 +48,7 @@ impl Tool for SelectProcess {
     const NAME: &'static str = "select_process";
     const TITLE: &'static str = "Show a process";
     const DESCRIPTION: &'static str = "Brings a process of yours to the front in every attached \
-        view; only marks one that is not yours, or where a person is typing.";
+        view; another is only marked.";
     const HELP: &'static str = "To call a person, use request_human_attention; this only changes \
         what the views show. If a person typed within the last 5 seconds, or has unfinished text in \
         a prompt, the focus does not move. The answer says `shown`, `marked`, or that nobody is \

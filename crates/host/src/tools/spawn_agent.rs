@@ -27,12 +27,11 @@ pub(super) struct Args {
 impl Tool for SpawnAgent {
     const NAME: &'static str = "spawn_agent";
     const TITLE: &'static str = "Start a sub-agent";
-    const DESCRIPTION: &'static str = "Starts another coding agent under you with patterm's \
-        tools and its own identity; agent_instructions is its first turn. Always start agents \
-        this way: one started from a shell is a stray process. It does not know your \
-        conversation, so tell it everything it needs, and to report with send_message. Then set \
-        timer_fire_when_idle_any or _all on it and end your turn. Close it when done: \
-        close_process.";
+    const DESCRIPTION: &'static str = "Starts another coding agent under you, with patterm's \
+        tools; agent_instructions is its first turn. Always start agents this way, never from a \
+        shell. It does not know your conversation: tell it everything it needs, and to report with \
+        send_message. Then set timer_fire_when_idle_any or _all on it and end your turn. When \
+        done: close_process.";
     const HELP: &'static str = "It returns as soon as the CLI is running; `messages` in get_project_status says \
         whether the agent accepted its instructions. An agent that waits for permission is \
         blocked in list_processes: use request_human_attention, or answer with send_input if you \

@@ -44,8 +44,7 @@ impl Tool for SpawnProcess {
     const NAME: &'static str = "spawn_process";
     const TITLE: &'static str = "Start a process";
     const DESCRIPTION: &'static str = "Starts a command or a terminal under you in its own pane \
-        and returns at once. Close what you spawn. For agents use spawn_agent. Then \
-        wait_for_pattern, get_process_output, send_input.";
+        and returns at once. Close what you spawn. For agents use spawn_agent.";
     const HELP: &'static str = "preset starts a process that patterm.toml declares: it has one \
         entry that all agents share, so if it is running you get already_running, and only a \
         person can close it. Its dependencies are started first; until they are ready, its status is \

@@ -18,8 +18,7 @@ pub(super) struct Args {
 impl Tool for StartProcess {
     const NAME: &'static str = "start_process";
     const TITLE: &'static str = "Start a process again";
-    const DESCRIPTION: &'static str = "Starts an ended process again in the same entry, on a \
-        fresh terminal.";
+    const DESCRIPTION: &'static str = "Starts an ended process again in the same entry.";
     const HELP: &'static str = "Fails with already_running if it is running: use restart_process. Output \
         offsets continue. An agent is started again only if its preset can resume its \
         conversation; otherwise you get unavailable. If its CLI never reported the id of its \

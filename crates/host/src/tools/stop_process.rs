@@ -31,8 +31,8 @@ pub(super) struct Answer {
 impl Tool for StopProcess {
     const NAME: &'static str = "stop_process";
     const TITLE: &'static str = "Stop a process";
-    const DESCRIPTION: &'static str = "Ends a process and keeps its entry: sends the signal, waits \
-        up to five seconds, then kills all it started. Returns once it has ended.";
+    const DESCRIPTION: &'static str = "Ends a process with all it started, and keeps its entry. \
+        Returns once it has ended.";
     const HELP: &'static str = "Fails with not_running if the process is not running. TERM, INT, QUIT, KILL \
         and HUP ask a program to end: what is left after the grace period is killed. Any other \
         signal is only sent, as by signal_process, and the process continues. start_process starts \

@@ -11,8 +11,7 @@ impl Tool for TimerFireWhenIdleAll {
     const NAME: &'static str = "timer_fire_when_idle_all";
     const TITLE: &'static str = "Wake me when all are idle";
     const DESCRIPTION: &'static str = "Wakes you with a text as a new turn when all watched \
-        processes are idle, exited or closed. Those idle now count, so it may fire at once. Set \
-        it, then END YOUR TURN.";
+        processes are idle, exited or closed; perhaps at once. Set it, then END YOUR TURN.";
     const HELP: &'static str = "The text follows one [system] line with the state of each of them, \
         or that max_wait_seconds have passed. All must be idle at the same time: if one works again, \
         the timer waits for it again. Idle means idle for a second or more; an agent that \

@@ -11,9 +11,9 @@ impl Tool for TimerFireWhenIdleAny {
     const NAME: &'static str = "timer_fire_when_idle_any";
     const TITLE: &'static str = "Wake me when one becomes idle";
     const DESCRIPTION: &'static str = "Wakes you with a text as a new turn when any watched \
-        process becomes idle, exits or is closed. To wait for agents: hand out work, set this, \
-        END YOUR TURN. Those idle now do not count until they have worked again; if they may have \
-        finished already, use timer_fire_when_idle_all.";
+        process becomes idle, exits or is closed. To wait for agents: hand out work, set this, END \
+        YOUR TURN. Those idle now count only after they have worked again; else use \
+        timer_fire_when_idle_all.";
     const HELP: &'static str = "The text follows one [system] line that says which are idle, \
         exited or closed, or that max_wait_seconds have passed. It fires once; to wait for the next \
         one, set it again with those that are still working. Idle means idle for a second or more; an \

@@ -21,8 +21,7 @@ pub(super) struct Args {
 impl Tool for TimerWait {
     const NAME: &'static str = "timer_wait";
     const TITLE: &'static str = "Wake me later, without a text";
-    const DESCRIPTION: &'static str = "Older timer_set with a fixed [system] line, for agents \
-        only.";
+    const DESCRIPTION: &'static str = "Older form of timer_set, for agents only.";
     const HELP: &'static str = "The line names the timer with its label, and the seconds that have \
         passed.";
     const EFFECT: Effect = Effect::Adds;
