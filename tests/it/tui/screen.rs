@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TrySendError, sync_channel};
 use std::time::Duration;
 
 use crate::support::Place;
@@ -38,12 +38,13 @@ impl<'a> Screen<'a> {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(listener.stdout.take().unwrap());
-        let (reported, events) = channel();
+        // One event that waits says that the screen must be read again; more would say nothing else.
+        let (reported, events) = sync_channel(1);
         std::thread::spawn(move || {
             let mut line = Vec::new();
             while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
                 line.clear();
-                if reported.send(()).is_err() {
+                if let Err(TrySendError::Disconnected(())) = reported.try_send(()) {
                     return;
                 }
             }

@@ -75,6 +75,19 @@ fn panes_side_by_side() {
 }
 
 #[test]
+fn that_panes_are_hidden_is_more_important_than_how_many_programs_run() {
+    let mut shown = 0;
+    for width in 60..140 {
+        let mut sample = Sample::new(width, 24);
+        sample.type_in("\x02|2\r\x02z");
+        let frame = view(&sample.model).text();
+        assert!(!frame.contains("4 running") || frame.contains("zoomed"), "{width}: {frame}");
+        shown += usize::from(frame.contains("zoomed"));
+    }
+    assert!(shown > 0);
+}
+
+#[test]
 fn the_leaders_keys() {
     check("leader", |sample| {
         sample.type_in("\x02");
