@@ -161,7 +161,15 @@ impl Pass {
             if self.is_slow(run) {
                 continue;
             }
-            match self.git.repository(worktree, entries) {
+            let read = self.git.repository(worktree, entries);
+            // A command may be changing it just now.
+            let read = match read {
+                Err(error) if error.kind() != ErrorKind::TimedOut => {
+                    self.git.repository(worktree, entries)
+                }
+                read => read,
+            };
+            match read {
                 Ok(repository) => drop(repositories.insert(worktree.to_owned(), repository)),
                 Err(error) => {
                     let folder = worktree.display();
