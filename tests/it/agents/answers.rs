@@ -193,7 +193,7 @@ fn a_dialog_that_changed_is_not_answered() {
     assert!(reason.contains("asks something else now"), "{reason}");
     let (state, reason) = asking.answer(&other, json!(9));
     assert_eq!(state, "refused");
-    assert!(reason.contains("there are 2"), "{reason}");
+    assert!(reason.contains("the dialog has 2"), "{reason}");
     assert_eq!(asking.chosen(), None, "nothing was typed");
     assert_eq!(asking.answer(&other, json!(2)).0, "accepted");
     assert_eq!(asking.chosen().as_deref(), Some("chose 2"));

@@ -174,7 +174,8 @@ pub(super) fn place(bottom: &[String], most: usize, rule: &Rule, is_full: bool) 
     let listed = numbered(rows, patterns)
         .filter(|listed| in_row.as_ref().is_none_or(|row| row.last < listed.first));
     let mut options = listed.or(in_row).or_else(|| in_list(rows, patterns))?;
-    options.is_cut = is_full && options.numbered && options.last + 1 == rows.len();
+    options.is_cut =
+        is_full && rule.approves.is_some() && options.numbered && options.last + 1 == rows.len();
     (options.first, options.last) = (options.first + higher, options.last + higher);
     let begin = begin(&all, &options, rule, patterns);
     Some(Place { rows: all, options, begin })
@@ -230,7 +231,7 @@ pub(super) fn find(
 ) -> Option<Dialog> {
     let patterns = PATTERNS.as_ref()?;
     let (options, above) = (&place.options, &place.rows[place.begin..place.options.first]);
-    let seen = match approval(above, rule) {
+    let seen = match approval(above, place.begin == 0, rule) {
         Some(approval) => Some(approval),
         None if options.before.is_empty() => question(above, quotes, patterns),
         None => Some(whole_question(&options.before, above)),
@@ -444,21 +445,28 @@ fn joined<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
 
 /// A request for an approval: what the CLI asks, then the command, then the rest, which the agent may have chosen.
 /// All of it, so that no text can hide another.
-fn approval(above: &[Row], rule: &Rule) -> Option<String> {
+fn approval(above: &[Row], is_topmost: bool, rule: &Rule) -> Option<String> {
     let approves = rule.approves.as_ref()?;
-    let Some(head) = above.iter().position(|row| approves.is_match(&row.text)) else {
-        // Its beginning is not on the screen.
-        return Some(format!("… {}", joined(above)));
+    let head = above.iter().position(|row| approves.is_match(&row.text));
+    let Some(head) = head.filter(|head| *head == 0 || !is_topmost) else {
+        // Its beginning may not be on the screen.
+        return Some(joined(above)).filter(|text| !text.is_empty()).map(|text| format!("… {text}"));
     };
     let rows = &above[head..];
     let command = |row: &Row| rule.command.as_ref().is_some_and(|begin| begin.is_match(&row.text));
     let at = rows.iter().position(command);
     let before = &rows[..at.unwrap_or(rows.len())];
     let is_question = |row: &Row| row.text.ends_with('?');
-    let end = before.iter().take(QUESTION_ROWS).position(is_question).unwrap_or(0) + 1;
+    // A title is no sentence that could go on in the next rows.
+    let is_sentence = rows[0].text.starts_with(char::is_alphabetic);
+    let wrapped = before.iter().take(QUESTION_ROWS).filter(|_| is_sentence).position(is_question);
+    let end = wrapped.unwrap_or(0) + 1;
     let (asks, rest) = before.split_at(end.min(before.len()));
     let mut question = joined(asks);
-    let parts = [joined(&rows[before.len()..]), joined(rest)];
+    let command = joined(&rows[before.len()..]);
+    let mark = rule.command.as_ref().and_then(|begin| begin.find(&command));
+    let command = command[mark.map_or(0, |mark| mark.end())..].to_owned();
+    let parts = [command, joined(rest)];
     for (place, part) in parts.iter().filter(|part| !part.is_empty()).enumerate() {
         let colon = place == 0 && !question.ends_with('?');
         question.push_str(match (place, colon) {

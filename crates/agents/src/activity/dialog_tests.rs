@@ -145,7 +145,7 @@ fn no_text_of_an_agent_hides_what_is_approved() {
     let begin = "• Running it\n    + more\n  Would you like to run the following command?\n";
     let reason = "  Environment: local\n  Reason: May I list the files?\n";
     let dialog = codex(&format!("{begin}{reason}  $ rm -rf /tmp/x"));
-    let whole = "Would you like to run the following command? $ rm -rf /tmp/x — Environment: local Reason: May I list \
+    let whole = "Would you like to run the following command? rm -rf /tmp/x — Environment: local Reason: May I list \
                  the files?";
     assert_eq!(dialog.question, whole);
     // In the command, and with its beginning above the screen.
@@ -153,10 +153,10 @@ fn no_text_of_an_agent_hides_what_is_approved() {
     for begin in [begin, "", reason] {
         let question = codex(&format!("{begin}{inside}")).question;
         assert!(
-            question.contains("$ rm -rf /tmp/x 1. one") && question.ends_with("$ ls"),
+            question.contains("rm -rf /tmp/x 1. one") && question.ends_with("$ ls"),
             "{question}"
         );
-        assert_eq!(question.starts_with("… "), begin.is_empty(), "{question}");
+        assert_eq!(question.starts_with("… "), !begin.starts_with('•'), "{question}");
     }
     let (frame, border) = ("╌".repeat(20), "─".repeat(20));
     let command =
@@ -172,10 +172,10 @@ fn no_text_of_an_agent_hides_what_is_approved() {
     let cut = format!("{command}\n{frame}\n{proceed}");
     let question = shown("claude", "dialog", &cut, asked).question;
     assert!(question.starts_with("approve Bash: … rm -rf /tmp/x"), "{question}");
-    let opencode = "  ┃  △ Permission required\n  ┃    # List files?\n  ┃  $ rm -rf /tmp/x\n  ┃  May I list?\n  ┃   Allow once   Allow \
+    let opencode = "     $ ls\n  ┃  △ Permission required\n  ┃    # List files?\n  ┃  $ rm -rf /tmp/x\n  ┃  May I list?\n  ┃   Allow once   Allow \
                     always   Reject";
     let question = shown("opencode", "permission", opencode, None).question;
-    assert_eq!(question, "△ Permission required: $ rm -rf /tmp/x May I list? — # List files?");
+    assert_eq!(question, "△ Permission required: rm -rf /tmp/x May I list? — # List files?");
 }
 
 #[test]
@@ -203,12 +203,12 @@ fn options_that_wrap_are_joined_and_descriptions_are_not() {
 #[test]
 fn a_list_of_which_a_part_is_not_on_the_screen_offers_nothing() {
     let rows = |screen: &str| -> Vec<String> { screen.lines().rev().map(str::to_owned).collect() };
-    let rule = rule("answer = [\"number\", \"up-down\"]");
+    let rule = rule("approves = '^Run'\nanswer = [\"number\", \"up-down\"]");
     let offered = |screen: &str, is_full: bool| {
         let place = place(&rows(screen), 24, &rule, is_full)?;
         find(&place, None, &[], ("dialog", &rule)).map(|dialog| in_one_line(&dialog))
     };
-    let cut = "Run it?\n› 1. Yes\n  2. Yes, and always";
+    let cut = "• Running\n  Run it?\n› 1. Yes\n  2. Yes, and always";
     let nothing = "Run it? (its pane is too small for all options)";
     assert_eq!(offered(cut, true).as_deref(), Some(nothing));
     assert_eq!(offered(cut, false).as_deref(), Some("Run it? (1. Yes | 2. Yes, and always)"));

@@ -331,7 +331,7 @@ pub struct Rule {
     /// the options is part of the question; nothing that the agent wrote there can hide what is approved.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub approves: Option<Regex>,
-    /// The row of such a request in which the command begins: it is shown before the rest.
+    /// The row of such a request in which the command begins, and the mark before it: it is shown before the rest.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub command: Option<Regex>,
     /// Finds the options of a dialog that share one row: each group is one option.

@@ -135,6 +135,8 @@ static RULE_KEYS: Schema = Schema::Table(&[
     key("says", Schema::Text, "The reason that is shown."),
     key("quotes", PATTERNS, "Parts of the screen that the reason quotes: each group `quote`."),
     key("options", Schema::Pattern, "Finds options that share one row: each group is one option."),
+    key("approves", Schema::Pattern, "The row in which a request for an approval begins."),
+    key("command", Schema::Pattern, "The row of it in which the command begins."),
     key("answer", ANSWERS, "The keys that choose an option: the first of these that applies."),
     key("progress", Schema::Flag, "The program reports by OSC 9;4 that it is busy, or is not."),
 ]);
