@@ -40,9 +40,13 @@ pub struct CheckedOut {
 }
 
 /// The commits that a command made, the oldest first. One that the same command replaced is not among them, such as
-/// those that a rebase has squashed.
+/// those that a rebase has squashed, nor one that is no `candidate`.
 #[must_use]
-pub fn commits_by<'r>(command: &TracedCommand, repository: &'r Repository) -> Vec<Made<'r>> {
+pub fn commits_by<'r>(
+    command: &TracedCommand,
+    repository: &'r Repository,
+    is_candidate: impl Fn(&ReflogEntry) -> bool,
+) -> Vec<Made<'r>> {
     let makes_one = !command.makes_many();
     let has_failed = command.exit.is_some_and(|code| code != 0);
     if CHECK_OUT.contains(&command.last_name()) || (makes_one && has_failed) {
@@ -54,7 +58,8 @@ pub fn commits_by<'r>(command: &TracedCommand, repository: &'r Repository) -> Ve
         else {
             continue;
         };
-        if made.iter().any(|known| known.entry.commit == entry.commit) {
+        let is_known = made.iter().any(|known| known.entry.commit == entry.commit);
+        if is_known || !is_candidate(entry) {
             continue;
         }
         let replaces = |last: &Made<'_>| last.entry.parent == entry.parent;
@@ -62,6 +67,12 @@ pub fn commits_by<'r>(command: &TracedCommand, repository: &'r Repository) -> Ve
         made.push(Made { entry, branch: branch_at(repository, at), evidence });
     }
     made
+}
+
+/// Whether HEAD's history names this command as what made a commit. A fast-forward, for example, makes none.
+#[must_use]
+pub fn is_named_after(entry: &ReflogEntry, command: &TracedCommand) -> bool {
+    entry.action.starts_with(command.last_name())
 }
 
 /// The branch that a command checked out.
@@ -167,16 +178,18 @@ mod tests {
             ("a", "0", Some(at(50)), "commit: a"),
             ("b", "a", Some(at(250)), "commit: b"),
         ]);
-        let by = |start, end| names(&commits_by(&command("commit", at(start), at(end)), &shown));
+        let by = |start, end| {
+            names(&commits_by(&command("commit", at(start), at(end)), &shown, |_| true))
+        };
         assert_eq!(by(40, 60), ["a"]);
         assert_eq!(by(240, 260), ["b"]);
         assert_eq!(by(140, 200), ["a"], "the kernel's clock ticks");
         assert_eq!(by(0, 900), ["b"], "a commit makes one");
         assert_eq!(by(400, 900), [""; 0]);
         let failed = TracedCommand { exit: Some(1), ..command("commit", at(40), at(60)) };
-        assert_eq!(commits_by(&failed, &shown), []);
+        assert_eq!(commits_by(&failed, &shown, |_| true), []);
         let killed = TracedCommand { exit: None, ..failed };
-        assert_eq!(names(&commits_by(&killed, &shown)), ["a"]);
+        assert_eq!(names(&commits_by(&killed, &shown, |_| true)), ["a"]);
     }
 
     #[test]
@@ -184,7 +197,7 @@ mod tests {
         let shown = repository(&[("a", "0", None, "commit: a")]);
         let made = |from: u64| {
             let command = command("commit", from * SECOND, (from + 1) * SECOND);
-            commits_by(&command, &shown)
+            commits_by(&command, &shown, |_| true)
                 .iter()
                 .map(|made| made.evidence.clone())
                 .collect::<Vec<_>>()
@@ -206,7 +219,7 @@ mod tests {
         for action in actions {
             let shown = repository(&[("a", "0", None, action)]);
             let command = command("rebase", 100 * SECOND, 101 * SECOND);
-            assert_eq!(commits_by(&command, &shown), [], "{action}");
+            assert_eq!(commits_by(&command, &shown, |_| true), [], "{action}");
         }
     }
 
@@ -222,7 +235,7 @@ mod tests {
             ("b", "a2", at, "rebase (finish): returning to refs/heads/side"),
             ("base", "0", Some(8), "checkout: moving from side to main"),
         ]);
-        let made = commits_by(&command("rebase", 99 * SECOND, 101 * SECOND), &shown);
+        let made = commits_by(&command("rebase", 99 * SECOND, 101 * SECOND), &shown, |_| true);
         assert_eq!(names(&made), ["a2", "b"]);
         assert!(made.iter().all(|made| made.branch.as_deref() == Some("side")));
     }
@@ -235,7 +248,7 @@ mod tests {
         {
             let entries = [("a", "0", Some(100 * SECOND), "commit: a"), ("b", "0", None, &later)];
             let shown = repository(&entries);
-            let made = commits_by(&command("commit", 100 * SECOND, 101 * SECOND), &shown);
+            let made = commits_by(&command("commit", 100 * SECOND, 101 * SECOND), &shown, |_| true);
             assert_eq!(made[0].branch.as_deref(), expected);
         }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use patterm_events::{About, EventLog, NewEvent};
 use patterm_git::{
     Changes, CheckedOut, Git, Made, Repository, Taken, TraceFolder, TracedCommand, branch_by,
-    commits_by,
+    commits_by, is_named_after,
 };
 use patterm_panes::TracedRun;
 use patterm_wire::events::{Actor, Fact, GitEvidence, format_time};
@@ -129,13 +129,13 @@ impl Pass {
                 commands.extend(of.map(|taken| RunCommand { run, folder, taken }));
             }
         }
-        // A commit belongs to the command that ended first after it was written.
         commands.sort_by_key(|command| command.taken.command.end_us);
         let repositories = self.repositories(&commands);
-        for command in &commands {
+        let claims = self.claims(&commands, &repositories);
+        for (command, made) in commands.iter().zip(claims) {
             let found = repositories.get(&command.taken.command.worktree);
             if let Some(repository) = found {
-                self.record(command, repository);
+                self.record(command, repository, made);
             }
             command.folder.remove(&command.taken);
         }
@@ -183,19 +183,52 @@ impl Pass {
         repositories
     }
 
+    /// The commits of each command. The time of a file may be behind, so the next commit may seem to be written while a
+    /// command still ran: of commands that make one commit, the last one takes first what HEAD's history calls its own.
+    /// What is left belongs to the command that ended first after it was written.
+    fn claims<'r>(
+        &self,
+        commands: &[RunCommand<'_>],
+        repositories: &'r HashMap<PathBuf, Repository>,
+    ) -> Vec<Vec<Made<'r>>> {
+        let mut claims: Vec<Vec<Made<'r>>> = commands.iter().map(|_| Vec::new()).collect();
+        let mut taken: HashSet<&str> = HashSet::new();
+        let makes_one = |at: &usize| !commands[*at].taken.command.makes_many();
+        let own = (0..commands.len()).rev().filter(makes_one).map(|at| (at, true));
+        let left = (0..commands.len()).map(|at| (at, false));
+        for (at, is_own) in own.chain(left) {
+            let command = &commands[at].taken.command;
+            let Some(repository) = repositories.get(&command.worktree) else { continue };
+            if !claims[at].is_empty() {
+                continue;
+            }
+            let made = commits_by(command, repository, |entry| {
+                let commit = entry.commit.as_str();
+                let is_free = !taken.contains(commit) && !self.recorded.known.contains(commit);
+                is_free && (!is_own || is_named_after(entry, command))
+            });
+            taken.extend(made.iter().map(|made| made.entry.commit.as_str()));
+            claims[at] = made;
+        }
+        claims
+    }
+
     fn is_slow(&self, run: &TracedRun) -> bool {
         self.slow.get(run).is_some_and(|times| *times >= MOST_SLOW)
     }
 
-    fn record(&mut self, command: &RunCommand<'_>, repository: &Repository) {
+    fn record(
+        &mut self,
+        command: &RunCommand<'_>,
+        repository: &Repository,
+        mut made: Vec<Made<'_>>,
+    ) {
         let traced = &command.taken.command;
         if let Some(moved) = branch_by(traced, repository) {
             // Nothing that is stored tells whether this is recorded, so the trace goes first.
             command.folder.remove(&command.taken);
             self.append(command, checked_out(traced, moved));
         }
-        let mut made = commits_by(traced, repository);
-        made.retain(|made| !self.recorded.known.contains(&made.entry.commit));
         let excess = made.len().saturating_sub(MOST_COMMITS);
         made.drain(..excess);
         if made.is_empty() {
