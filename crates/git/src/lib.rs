@@ -9,7 +9,7 @@ mod trace;
 mod trace_folder;
 mod users_target;
 
-pub use made::{CheckedOut, Made, branch_by, commits_by, is_named_after};
+pub use made::{CheckedOut, Made, branch_by, commits_by, own_change};
 pub use repository::{Changes, ReflogEntry, Repository};
 pub use safe_git::Git;
 pub use trace::{TraceFault, TracedCommand};

@@ -48,8 +48,7 @@ pub fn commits_by<'r>(
     is_candidate: impl Fn(&ReflogEntry) -> bool,
 ) -> Vec<Made<'r>> {
     let makes_one = !command.makes_many();
-    let has_failed = command.exit.is_some_and(|code| code != 0);
-    if CHECK_OUT.contains(&command.last_name()) || (makes_one && has_failed) {
+    if makes_none(command) {
         return Vec::new();
     }
     let mut made: Vec<Made<'r>> = Vec::new();
@@ -69,10 +68,28 @@ pub fn commits_by<'r>(
     made
 }
 
-/// Whether HEAD's history names this command as what made a commit. A fast-forward, for example, makes none.
+/// The last unused change of HEAD, by its number, that HEAD's history says a command made which makes at most one, and
+/// the commit, if it made one: a fast-forward makes none.
 #[must_use]
-pub fn is_named_after(entry: &ReflogEntry, command: &TracedCommand) -> bool {
-    entry.action.starts_with(command.last_name())
+pub fn own_change<'r>(
+    command: &TracedCommand,
+    repository: &'r Repository,
+    is_unused: impl Fn(usize) -> bool,
+) -> Option<(usize, Option<Made<'r>>)> {
+    if command.makes_many() || makes_none(command) {
+        return None;
+    }
+    let mut entries = repository.entries.iter().enumerate().rev();
+    entries.find_map(|(at, entry)| {
+        if !is_unused(at) || !entry.action.starts_with(command.last_name()) {
+            return None;
+        }
+        if only_moves_head(&entry.action) {
+            return is_within(command, entry.logged_s).then_some((at, None));
+        }
+        let evidence = evidence(command, entry)?;
+        Some((at, Some(Made { entry, branch: branch_at(repository, at), evidence })))
+    })
 }
 
 /// The branch that a command checked out.
@@ -92,6 +109,11 @@ pub fn branch_by(command: &TracedCommand, repository: &Repository) -> Option<Che
     let (before, branch) = moved(entry?)?;
     (before != branch)
         .then(|| CheckedOut { branch: branch.to_owned(), before: Some(before.to_owned()) })
+}
+
+fn makes_none(command: &TracedCommand) -> bool {
+    let has_failed = command.exit.is_some_and(|code| code != 0);
+    CHECK_OUT.contains(&command.last_name()) || (!command.makes_many() && has_failed)
 }
 
 fn evidence(command: &TracedCommand, entry: &ReflogEntry) -> Option<GitEvidence> {
@@ -190,6 +212,31 @@ mod tests {
         assert_eq!(commits_by(&failed, &shown, |_| true), []);
         let killed = TracedCommand { exit: None, ..failed };
         assert_eq!(names(&commits_by(&killed, &shown, |_| true)), ["a"]);
+    }
+
+    #[test]
+    fn a_command_has_its_own_change_though_file_times_lag() {
+        let at = |ms: u64| 100 * SECOND + ms * 1_000;
+        // The second commit was written after 20, and its file has an earlier time.
+        let shown = repository(&[
+            ("a", "0", Some(at(15)), "commit: a"),
+            ("b", "a", Some(at(15)), "commit: b"),
+            ("m", "b", Some(at(40)), "merge side: Merge made by the 'ort' strategy."),
+            ("m", "b", Some(at(40)), "merge side: Fast-forward"),
+        ]);
+        let commands =
+            [("commit", 10, 20), ("commit", 20, 30), ("merge", 35, 45), ("merge", 50, 60)];
+        let mut used = Vec::new();
+        let mut own = Vec::new();
+        for (name, start, end) in commands.into_iter().rev() {
+            let command = command(name, at(start), at(end));
+            let (change, made) = own_change(&command, &shown, |at| !used.contains(&at)).unwrap();
+            used.push(change);
+            own.push(made.map(|made| made.entry.commit.as_str()));
+        }
+        assert_eq!(own, [None, Some("m"), Some("b"), Some("a")]);
+        let failed = TracedCommand { exit: Some(1), ..command("commit", at(10), at(20)) };
+        assert_eq!(own_change(&failed, &shown, |_| true), None);
     }
 
     #[test]

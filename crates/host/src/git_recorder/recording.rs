@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use patterm_events::{About, EventLog, NewEvent};
 use patterm_git::{
     Changes, CheckedOut, Git, Made, Repository, Taken, TraceFolder, TracedCommand, branch_by,
-    commits_by, is_named_after,
+    commits_by, own_change,
 };
 use patterm_panes::TracedRun;
 use patterm_wire::events::{Actor, Fact, GitEvidence, format_time};
@@ -184,31 +184,37 @@ impl Pass {
     }
 
     /// The commits of each command. The time of a file may be behind, so the next commit may seem to be written while a
-    /// command still ran: of commands that make one commit, the last one takes first what HEAD's history calls its own.
-    /// What is left belongs to the command that ended first after it was written.
+    /// command still ran: the last command takes first what HEAD's history calls its own. What is left belongs to the
+    /// command that ended first after it was written.
     fn claims<'r>(
         &self,
         commands: &[RunCommand<'_>],
         repositories: &'r HashMap<PathBuf, Repository>,
     ) -> Vec<Vec<Made<'r>>> {
         let mut claims: Vec<Vec<Made<'r>>> = commands.iter().map(|_| Vec::new()).collect();
+        let mut used: HashSet<(&Path, usize)> = HashSet::new();
         let mut taken: HashSet<&str> = HashSet::new();
-        let makes_one = |at: &usize| !commands[*at].taken.command.makes_many();
-        let own = (0..commands.len()).rev().filter(makes_one).map(|at| (at, true));
-        let left = (0..commands.len()).map(|at| (at, false));
-        for (at, is_own) in own.chain(left) {
-            let command = &commands[at].taken.command;
+        for (at, command) in commands.iter().enumerate().rev() {
+            let command = &command.taken.command;
             let Some(repository) = repositories.get(&command.worktree) else { continue };
-            if !claims[at].is_empty() {
-                continue;
+            let is_unused = |change| !used.contains(&(command.worktree.as_path(), change));
+            let Some((change, made)) = own_change(command, repository, is_unused) else { continue };
+            used.insert((&command.worktree, change));
+            if let Some(made) = made.filter(|made| taken.insert(&made.entry.commit)) {
+                claims[at].push(made);
             }
-            let made = commits_by(command, repository, |entry| {
-                let commit = entry.commit.as_str();
-                let is_free = !taken.contains(commit) && !self.recorded.known.contains(commit);
-                is_free && (!is_own || is_named_after(entry, command))
-            });
-            taken.extend(made.iter().map(|made| made.entry.commit.as_str()));
-            claims[at] = made;
+        }
+        for (at, command) in commands.iter().enumerate() {
+            let command = &command.taken.command;
+            let Some(repository) = repositories.get(&command.worktree) else { continue };
+            if claims[at].is_empty() {
+                claims[at] = commits_by(command, repository, |entry| {
+                    let commit = entry.commit.as_str();
+                    !taken.contains(commit) && !self.recorded.known.contains(commit)
+                });
+                taken.extend(claims[at].iter().map(|made| made.entry.commit.as_str()));
+            }
+            claims[at].retain(|made| !self.recorded.known.contains(&made.entry.commit));
         }
         claims
     }
