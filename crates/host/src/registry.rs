@@ -6,8 +6,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use patterm_keeper::timespec;
 pub use patterm_wire::requests::ServerEntry;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -73,8 +74,12 @@ pub enum ServerLockError {
 }
 
 /// How long a killed server may take to disappear: the kernel closes its socket before it
-/// releases its locks, which takes a moment on a busy machine.
-const DYING_PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+/// releases its locks, and a program that the server was starting holds both until it is executed. That takes a
+/// moment on a busy machine.
+const DYING_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often a lock is tried whose holder has ended: nothing signals that it is released.
+const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The right to serve a project, held as long as this value exists. The kernel releases the
 /// locks however the process ends.
@@ -114,8 +119,13 @@ impl ServerLock {
                 Some(entry) if is_listening(&entry) => return Ok(LockAttempt::Running(entry)),
                 // It was killed a moment ago.
                 Some(entry) => {
-                    wait_for_end(entry.pid);
+                    let deadline = Instant::now() + DYING_PATIENCE;
+                    let ended = wait_for_end(entry.pid, deadline);
                     *held = lock(folder, name, Patience::Refuse)?;
+                    while ended && held.is_none() && Instant::now() < deadline {
+                        let _ = poll(&mut [], Some(&timespec(LOCK_INTERVAL)));
+                        *held = lock(folder, name, Patience::Refuse)?;
+                    }
                     if held.is_none() {
                         return Err(ServerLockError::Unreachable(Box::new(entry)));
                     }
@@ -229,11 +239,7 @@ pub fn kept_server(
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
         let pause = left.min(KEEPER_CHECK_INTERVAL);
-        let pause = Timespec {
-            tv_sec: pause.as_secs().cast_signed(),
-            tv_nsec: pause.subsec_nanos().into(),
-        };
-        let _ = poll(&mut [PollFd::new(&coming, PollFlags::IN)], Some(&pause));
+        let _ = poll(&mut [PollFd::new(&coming, PollFlags::IN)], Some(&timespec(pause)));
         let mut space = [std::mem::MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(&coming, &mut space);
         while events.next().is_ok() {}
@@ -290,13 +296,14 @@ fn is_listening(entry: &ServerEntry) -> bool {
     runtime::connect(&entry.socket).is_ok_and(|stream| stream.is_some())
 }
 
-/// Waits until a dying process has ended, up to a limit.
-fn wait_for_end(pid: u32) {
+/// Waits until a dying process has ended; returns whether it has.
+fn wait_for_end(pid: u32, deadline: Instant) -> bool {
     let process = Pid::from_raw(pid.cast_signed());
-    if let Some(Ok(process)) = process.map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
-        // The lock is checked again in any case.
-        let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&DYING_PATIENCE));
-    }
+    let Some(Ok(process)) = process.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else {
+        return true;
+    };
+    let left = timespec(deadline.saturating_duration_since(Instant::now()));
+    poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&left)).is_ok_and(|ready| ready > 0)
 }
 
 #[derive(Clone, Copy, PartialEq)]

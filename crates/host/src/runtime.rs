@@ -1,6 +1,7 @@
 //! The runtime folder: sockets, locks and the registry of one user's servers.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use patterm_keeper::peer_process;
 use patterm_store::private::{PrivateDir, Refusal, own_uid};
 
 /// The longest path of a Unix socket on Linux, without its terminating NUL byte.
@@ -195,7 +197,10 @@ pub fn connect_within(socket: &Path, patience: Duration) -> io::Result<Option<Un
         Err(e) => return Err(e),
     };
     let peer = rustix::net::sockopt::socket_peercred(&stream).map_err(|e| peer_error(e.into()))?;
-    Ok((peer.uid.as_raw() == own_uid()).then_some(stream))
+    // A program that a server was starting when it was killed holds the server's sockets until it is executed: a
+    // connection is accepted then, and nobody answers.
+    let has_ended = || peer_process(stream.as_fd()).is_some_and(|peer| peer.has_ended());
+    Ok((peer.uid.as_raw() == own_uid() && !has_ended()).then_some(stream))
 }
 
 /// Why the server's process is unknown. In another pid namespace the kernel reports none, which is no error code.

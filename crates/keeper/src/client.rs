@@ -387,7 +387,9 @@ fn spawn_error(error: io::Error) -> SpawnError {
     SpawnError::new(fault, error.to_string())
 }
 
-pub(crate) fn timespec(time: Duration) -> Timespec {
+/// A time for `poll`.
+#[must_use]
+pub fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() }
 }
 

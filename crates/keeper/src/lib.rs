@@ -28,6 +28,7 @@ mod status;
 
 pub use client::{
     END_TIMEOUT, KeeperConnection, KeeperProcess, REPLY_TIMEOUT, connect, has_listener, launch,
+    timespec,
 };
 pub use detach::start_server;
 pub use environment::Environment;

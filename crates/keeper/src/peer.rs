@@ -3,9 +3,10 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// The process that made a connection.
+/// The process at the other end: the one that connected, or the one that listens.
 #[derive(Debug)]
 pub struct PeerProcess(Option<OwnedFd>);
 
@@ -19,9 +20,18 @@ impl PeerProcess {
         let held = info.lines().find_map(|line| line.strip_prefix("Pid:"));
         held.and_then(|held| held.trim().parse().ok()) == Some(pid)
     }
+
+    /// Whether the process has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let Some(pidfd) = &self.0 else { return true };
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // A pidfd is readable once the process has ended, reaped or not.
+        poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+    }
 }
 
-/// The process that made a connection; `None` if the kernel is older than 6.5 and cannot tell.
+/// The process at the other end of a connection; `None` if the kernel is older than 6.5 and cannot tell.
 #[must_use]
 pub fn peer_process(stream: BorrowedFd<'_>) -> Option<PeerProcess> {
     let mut pidfd: libc::c_int = -1;
@@ -65,5 +75,29 @@ mod tests {
             assert!(!pidfd.is(own + 1));
         }
         assert!(!PeerProcess(None).is(own));
+    }
+
+    #[test]
+    fn a_listener_that_ended_is_known_though_its_socket_is_held_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let ended =
+            |stream: &UnixStream| peer_process(stream.as_fd()).is_none_or(|peer| peer.has_ended());
+        assert!(!ended(&UnixStream::connect(&path).unwrap()), "this process listens");
+        // The credentials of a socket are those of the process that called `listen` last.
+        // SAFETY: the child only calls `listen` and `_exit`, which are safe after a fork.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: see above; the descriptor is open.
+            unsafe {
+                libc::listen(listener.as_raw_fd(), 8);
+                libc::_exit(0)
+            }
+        }
+        // SAFETY: a null pointer asks for no status.
+        assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
+        let held = UnixStream::connect(&path).unwrap();
+        assert!(ended(&held), "it was accepted, but its listener is gone");
     }
 }

@@ -47,7 +47,7 @@ fn many_processes_come_and_go_without_a_trace() {
     let at_rest = Baseline::of_each_after(&both, || (0..50).for_each(|_| cycle()));
     let times = if long() { 100_000 } else { 2_000 };
     (0..times).for_each(|_| cycle());
-    // Idle pool threads end by themselves, and inits as soon as they are released.
+    // Inits end as soon as they are released.
     at_rest.iter().for_each(Baseline::wait_until_reached);
     let grown = at_rest[0].more_resident();
     assert!(grown <= 2 << 20, "{grown} bytes more after {times} processes");

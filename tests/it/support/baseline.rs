@@ -35,7 +35,7 @@ pub(crate) struct Baseline {
 #[derive(Debug)]
 struct Settled {
     descriptors: Vec<String>,
-    threads: usize,
+    threads: Vec<String>,
     children: Vec<u32>,
     /// The peak in that time: output that arrives meanwhile moves them up and down.
     resident: u64,
@@ -45,7 +45,7 @@ struct Settled {
 impl Settled {
     fn has_same_counts(&self, other: &Self) -> bool {
         self.descriptors.len() == other.descriptors.len()
-            && self.threads == other.threads
+            && self.threads.len() == other.threads.len()
             && self.children.len() == other.children.len()
     }
 
@@ -95,8 +95,8 @@ impl Baseline {
     /// baseline.
     fn more_of_anything(&self) -> Option<String> {
         let (threads, children) = (self.process_stats.threads(), self.process_stats.children());
-        let more_threads = (threads > self.settled.threads)
-            .then(|| format!("{threads} threads, at rest {}", self.settled.threads));
+        let more_threads = (threads.len() > self.settled.threads.len())
+            .then(|| format!("threads {threads:?}, at rest {:?}", self.settled.threads));
         let more_children = (children.len() > self.settled.children.len())
             .then(|| format!("children {children:?}, at rest {:?}", self.settled.children));
         self.more_descriptors().or(more_threads).or(more_children)

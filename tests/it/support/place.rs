@@ -166,6 +166,9 @@ impl Place {
 /// started.
 impl Drop for Place {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.print_server_logs();
+        }
         let all =
             if self.user.is_some() { &["kill", "--now", "--all"][..] } else { &["kill", "--now"] };
         let _ = self.patterm(all).output();
@@ -175,6 +178,24 @@ impl Drop for Place {
         }
         if let Some(user) = &self.user {
             let _ = std::fs::remove_dir_all(user.folder_in_tmp());
+        }
+    }
+}
+
+impl Place {
+    /// Prints the end of each server's log, so that a rare failure can be understood from the output of CI.
+    #[expect(clippy::print_stdout, reason = "the output of a failed test")]
+    fn print_server_logs(&self) {
+        let projects = std::fs::read_dir(self.path("state/patterm"));
+        for project in projects.into_iter().flatten().flatten() {
+            let path = project.path().join("server.log");
+            let Ok(log) = std::fs::read(&path) else { continue };
+            let log = String::from_utf8_lossy(&log);
+            let lines: Vec<_> = log.lines().collect();
+            println!("the end of {}:", path.display());
+            for line in &lines[lines.len().saturating_sub(60)..] {
+                println!("  {line}");
+            }
         }
     }
 }

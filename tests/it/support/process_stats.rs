@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 
+/// The name of a server's threads for blocking work, and how many it may have.
+const POOL_THREAD: &str = "patterm-pool";
+const POOL_THREADS: usize = 64;
+
 /// A process to measure.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessStats {
@@ -48,9 +52,15 @@ impl ProcessStats {
         targets
     }
 
-    /// The number of threads.
-    pub(super) fn threads(&self) -> usize {
-        self.tasks().count()
+    /// The names of the threads, without those of the pool for blocking work: a server keeps them, and how many it
+    /// has depends on what happened at the same time.
+    pub(super) fn threads(&self) -> Vec<String> {
+        let name = |task: PathBuf| std::fs::read_to_string(task.join("comm")).ok();
+        let names = self.tasks().filter_map(name).map(|name| name.trim().to_owned());
+        let (pool, mut others): (Vec<_>, Vec<_>) = names.partition(|name| name == POOL_THREAD);
+        assert!(pool.len() <= POOL_THREADS, "{} threads in the pool", pool.len());
+        others.sort();
+        others
     }
 
     /// The children of all threads, including zombies.

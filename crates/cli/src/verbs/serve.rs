@@ -181,8 +181,12 @@ fn detached(settings: Settings) -> anyhow::Result<()> {
 /// Threads for blocking work (searches, the keeper): more than there are cores.
 const BLOCKING_THREADS: usize = 64;
 
-/// One of them is created at the start and kept, so that the server can report it if the machine has no free threads.
+/// One of them is created at the start, so that the server can report it if the machine has no free threads. They are
+/// kept: ending them would wake up an idle server.
 const KEEP_ALIVE: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The name under which `top` shows them.
+const BLOCKING_THREAD_NAME: &str = "patterm-pool";
 
 /// The exit code that shells use for a program ended by ctrl+c: 128 and the signal's number.
 const INTERRUPTED: i32 = 130;
@@ -202,6 +206,7 @@ fn serve(server: Server) -> anyhow::Result<Ended> {
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .thread_keep_alive(KEEP_ALIVE)
+        .thread_name(BLOCKING_THREAD_NAME)
         .build()?;
     runtime.block_on(async {
         tokio::task::spawn_blocking(|| ()).await?;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use patterm_keeper::log::Log;
-use patterm_keeper::{Pane, PaneEvent};
+use patterm_keeper::{Pane, PaneEvent, timespec};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
@@ -562,8 +562,4 @@ fn make_nonblocking(pane: &Pane) -> io::Result<()> {
 fn find<'a>(panes: &'a mut Panes, run: &ProcessRun) -> Option<(u64, &'a mut Reading)> {
     let token = run.reader.token();
     panes.get_mut(&token).map(|reading| (token, reading))
-}
-
-fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
 }
