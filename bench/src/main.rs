@@ -16,6 +16,7 @@ mod gateway;
 mod growth;
 mod idle;
 mod machine;
+mod past;
 mod peers;
 mod proc;
 mod proxy_call;
@@ -68,6 +69,7 @@ const FAMILIES: &[(&str, Measure)] = &[
     ("search", search::measure),
     ("waiters", waiters::measure),
     ("restart", restart::measure),
+    ("past", past::measure),
     ("growth", growth::measure),
     ("soak", soak::measure),
 ];

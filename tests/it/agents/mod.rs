@@ -8,6 +8,7 @@ mod cli;
 mod cli_queue;
 mod dialog_races;
 mod endings;
+mod evening;
 mod evidence;
 pub(crate) mod fake;
 mod first_letters;

@@ -14,6 +14,7 @@ mod life;
 mod logs;
 mod merged_logs;
 mod owners;
+mod past_screens;
 mod ports;
 mod programs;
 mod reading;
