@@ -1,5 +1,5 @@
 //! Candidates for completions that are not in the definitions of verbs: processes, presets, shared servers,
-//! scratchpads, projects. They come from a running server or from disk, at once or not at all.
+//! hooks, scratchpads, projects. They come from a running server or from disk, at once or not at all.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use patterm_project::project_file;
 use patterm_store::state::StateDir;
 use patterm_wire::Method;
 use patterm_wire::follow::ProcessKind;
+use patterm_wire::hooks::{HookInfo, ListHooks};
 use patterm_wire::method::Empty;
 use patterm_wire::servers::{Servers, ServersRequest};
 use patterm_wire::tools::{ListAgents, ListPads, ListProcesses};
@@ -46,6 +47,8 @@ pub(crate) enum CandidateKind {
     Pads,
     /// Shared MCP servers.
     Servers,
+    /// Hooks.
+    Hooks,
 }
 
 impl CandidateKind {
@@ -75,6 +78,7 @@ impl CandidateKind {
             Self::Presets => presets(),
             Self::Pads => pads(),
             Self::Servers => servers(),
+            Self::Hooks => hooks(),
         }
     }
 }
@@ -136,6 +140,16 @@ fn presets() -> Vec<Candidate> {
 fn pads() -> Vec<Candidate> {
     let list = ask::<ListPads>(&Empty {}).map(|list| list.scratchpads).unwrap_or_default();
     list.into_iter().map(|pad| Candidate { value: pad.name, help: pad.changed_by }).collect()
+}
+
+fn hooks() -> Vec<Candidate> {
+    let list = ask::<ListHooks>(&Empty {}).map(|list| list.hooks).unwrap_or_default();
+    let described = |hook: HookInfo| Candidate { value: hook.name, help: hook.on.join(", ") };
+    let mut all: Vec<_> = list.into_iter().map(described).collect();
+    // The settings and the project file may each have a hook of this name.
+    all.sort_by(|a, b| a.value.cmp(&b.value));
+    all.dedup_by(|a, b| a.value == b.value);
+    all
 }
 
 fn servers() -> Vec<Candidate> {

@@ -16,9 +16,12 @@ mod native_tools;
 pub mod on_disk;
 mod other_project;
 mod passed_environment;
+mod past;
 #[cfg(test)]
 mod paused_time_tests;
+mod port_recorder;
 mod process_activity;
+mod recorded;
 pub mod registry;
 mod restore;
 pub mod runtime;

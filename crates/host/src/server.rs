@@ -13,6 +13,7 @@ use crate::VERSION;
 use crate::git_recorder::GitRecorder;
 use crate::host::{Host, Parts};
 use crate::native_tools::NativeTools;
+use crate::port_recorder::PortRecorder;
 use crate::registry::{LockAttempt, ServerEntry, ServerLock, ServerLockError};
 use crate::runtime::{RuntimeDir, RuntimeError};
 use crate::socket::Listener;
@@ -37,6 +38,9 @@ use patterm_wire::requests::HttpFlags;
 
 /// The folder of the log of events, in the state folder.
 pub(crate) const EVENTS: &str = "events";
+
+/// The file with the user's own settings, for [`settings_file`].
+pub const USERS_SETTINGS: &str = "config.toml";
 
 /// The limit that the user's settings may set for all projects.
 const UNUSED_LIMIT: &str = "unused_seconds";
@@ -68,7 +72,7 @@ impl Settings {
     /// The configuration according to the environment.
     pub fn from_env(project: Project) -> Result<Self, StateError> {
         let state = StateDir::from_env(project.key())?;
-        let settings = settings_file("config.toml");
+        let settings = settings_file(USERS_SETTINGS);
         Ok(Self {
             runtime: RuntimeDir::from_env(),
             tools: Registry::standard(),
@@ -221,6 +225,7 @@ impl Server {
             gateway: host.shared.gateway().clone(),
         });
         let committing = tokio::spawn(GitRecorder::new(host.panes.clone()).run());
+        let noting_ports = tokio::spawn(PortRecorder::new(host.panes.clone()).run());
         let reserve_keeper = host.panes.clone();
         let reserving = tokio::spawn(async move { reserve_keeper.keep_reserve().await });
         let announcing = tokio::spawn(announce(host.clone(), server_lock.clone()));
@@ -257,6 +262,7 @@ impl Server {
         watching.abort();
         reserving.abort();
         committing.abort();
+        noting_ports.abort();
         hooking.abort();
         delivering.abort();
         if host.handover.load(Ordering::Acquire) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -46,9 +47,17 @@ pub fn listening(init: i32) -> BTreeSet<u16> {
     ListeningSockets::read().of(init)
 }
 
+/// A listening TCP socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ListeningSocket {
+    port: u16,
+    address: IpAddr,
+    inode: u64,
+}
+
 /// All listening TCP sockets, to look up those of several processes.
-#[derive(Debug)]
-pub struct ListeningSockets(Vec<(u16, u64)>);
+#[derive(Debug, PartialEq, Eq)]
+pub struct ListeningSockets(BTreeSet<ListeningSocket>);
 
 impl ListeningSockets {
     /// Reads the kernel's tables.
@@ -61,36 +70,82 @@ impl ListeningSockets {
     /// The ports on which processes below an init listen.
     pub fn of(&self, init: i32) -> BTreeSet<u16> {
         let inodes = sockets_below(init);
-        let own = self.0.iter().filter(|(_, inode)| inodes.contains(inode));
-        own.map(|(port, _)| *port).collect()
+        let own = self.0.iter().filter(|socket| inodes.contains(&socket.inode));
+        own.map(|socket| socket.port).collect()
     }
+
+    /// The inodes of the sockets that listen on a port.
+    pub fn at_port(&self, port: u16) -> BTreeSet<u64> {
+        self.inodes(|socket| socket.port == port)
+    }
+
+    /// The inodes of the sockets that accept connections to an address of this machine: those with just this address,
+    /// or else those with none.
+    pub fn accepting(&self, at: SocketAddr) -> BTreeSet<u64> {
+        let wanted = at.ip().to_canonical();
+        let any = match wanted {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        let addresses = [wanted, any, IpAddr::V6(Ipv6Addr::UNSPECIFIED)].into_iter();
+        let with =
+            |address| self.inodes(|socket| socket.port == at.port() && socket.address == address);
+        addresses.map(with).find(|found| !found.is_empty()).unwrap_or_default()
+    }
+
+    fn inodes(&self, wanted: impl Fn(&ListeningSocket) -> bool) -> BTreeSet<u64> {
+        self.0.iter().filter(|socket| wanted(socket)).map(|socket| socket.inode).collect()
+    }
+}
+
+/// A process that has a socket, with its name. `None` if it belongs to another user.
+pub fn holder(inode: u64) -> Option<(i32, String)> {
+    let pids = fs::read_dir("/proc").ok()?.flatten();
+    let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let pid = pids.find(|pid| sockets_of(*pid).any(|socket| socket == inode))?;
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some((pid, name.trim_end().to_owned()))
 }
 
 /// The inodes of all sockets of processes below an init.
-fn sockets_below(init: i32) -> BTreeSet<u64> {
-    let mut inodes = BTreeSet::new();
-    for pid in below(init) {
-        for entry in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
-            let Ok(target) = fs::read_link(entry.path()) else { continue };
-            let target = target.to_string_lossy();
-            let inode = target.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']'));
-            inodes.extend(inode.and_then(|inode| inode.parse::<u64>().ok()));
-        }
-    }
-    inodes
+pub fn sockets_below(init: i32) -> BTreeSet<u64> {
+    below(init).into_iter().flat_map(sockets_of).collect()
 }
 
-/// The listening ports of a kernel table, with the inodes of their sockets.
-fn listening_in(table: &str) -> Vec<(u16, u64)> {
+/// The inodes of the sockets of a process.
+fn sockets_of(pid: i32) -> impl Iterator<Item = u64> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let target = fs::read_link(entry.path()).ok()?;
+        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    })
+}
+
+/// The listening sockets of a kernel table.
+fn listening_in(table: &str) -> Vec<ListeningSocket> {
     const LISTEN: &str = "0A";
     let row = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let port = fields.get(1)?.rsplit(':').next()?;
+        let (address, port) = fields.get(1)?.rsplit_once(':')?;
         let port = u16::from_str_radix(port, 16).ok()?;
         let inode = fields.get(9)?.parse().ok()?;
-        (*fields.get(3)? == LISTEN).then_some((port, inode))
+        let address = address_of(address)?;
+        (*fields.get(3)? == LISTEN).then_some(ListeningSocket { port, address, inode })
     };
     table.lines().skip(1).filter_map(row).collect()
+}
+
+/// An address as the kernel prints it: words of four bytes, each in the byte order of the machine.
+fn address_of(digits: &str) -> Option<IpAddr> {
+    let word = |digits: &[u8]| {
+        let digits = std::str::from_utf8(digits).ok()?;
+        Some(u32::from_str_radix(digits, 16).ok()?.to_ne_bytes())
+    };
+    let words = digits.as_bytes().chunks(8).map(word).collect::<Option<Vec<_>>>()?;
+    let bytes = words.concat();
+    let v4 = <[u8; 4]>::try_from(bytes.as_slice()).map(IpAddr::from);
+    let v6 = || <[u8; 16]>::try_from(bytes.as_slice()).map(IpAddr::from);
+    Some(v4.or_else(|_| v6()).ok()?.to_canonical())
 }
 
 /// The most ancestors of a process: more than shells ever nest, and few enough to look up whenever a client
@@ -227,6 +282,31 @@ mod tests {
             \x20  0: 0100007F:1538 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4242 1 0\n\
             \x20  1: 0100007F:A0B2 0100007F:1538 01 00000000:00000000 00:00000000 00000000     0        0 4343 1 0\n\
             \x20  2: 00000000000000000000000000000000:0BB8 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 77 1 0\n";
-        assert_eq!(listening_in(table), [(5432, 4242), (3000, 77)]);
+        let sockets = ListeningSockets(listening_in(table).into_iter().collect());
+        let inodes = |at: &str| Vec::from_iter(sockets.accepting(at.parse().unwrap()));
+        assert_eq!(inodes("127.0.0.1:5432"), [4242]);
+        assert_eq!(inodes("127.0.0.2:5432"), [0; 0]);
+        assert_eq!(
+            inodes("127.0.0.1:3000"),
+            [77],
+            "a socket without an address accepts both versions"
+        );
+        assert_eq!(inodes("[::1]:3000"), [77]);
+        assert_eq!(sockets.at_port(5432), BTreeSet::from([4242]));
+    }
+
+    #[test]
+    fn an_own_socket_is_found_with_its_address_and_holder() {
+        for bind in ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0"] {
+            let Ok(listener) = std::net::TcpListener::bind(bind) else { continue };
+            let mut at = listener.local_addr().unwrap();
+            if at.ip().is_unspecified() {
+                at.set_ip(Ipv4Addr::LOCALHOST.into());
+            }
+            let found = ListeningSockets::read().accepting(at);
+            assert_eq!(found.len(), 1, "{bind}");
+            let (pid, _) = holder(*found.first().unwrap()).unwrap();
+            assert_eq!(pid.cast_unsigned(), std::process::id());
+        }
     }
 }

@@ -6,7 +6,9 @@ mod damage;
 mod death;
 mod digest;
 mod hostile_git;
+mod ports;
 mod reading;
+mod servers;
 
 use std::path::Path;
 

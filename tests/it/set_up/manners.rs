@@ -173,7 +173,8 @@ fn completions_offer_what_there_is_and_start_nothing() {
     assert!(bash_completes(&place, &["patterm", "agent", "cl"]).contains(&"claude".to_owned()));
     assert_eq!(place.run(&["ls", "--json"]), "[]\n", "no server was started");
     let declared = "[processes.api]\ncommand = \"cat\"\n[groups]\nall = [\"api\"]\n\
-        [servers.search]\ncommand = [\"search-mcp\"]\n";
+        [servers.search]\ncommand = [\"search-mcp\"]\n\
+        [[hooks]]\nname = \"phone\"\non = [\"agent.idle\"]\nrun = [\"true\"]\n";
     std::fs::write(place.path("project/patterm.toml"), declared).unwrap();
     place.run(&["trust", "--yes"]);
     place.run(&["run", "--name", "two words", "--", "cat"]);
@@ -188,6 +189,7 @@ fn completions_offer_what_there_is_and_start_nothing() {
         assert_eq!(complete(&["patterm", "up", ""]), ["api", "all"]);
         assert_eq!(complete(&["patterm", "pad", ""]), ["plan"]);
         assert_eq!(complete(&["patterm", "servers", "restart", ""]), ["search"]);
+        assert_eq!(complete(&["patterm", "hooks", "test", ""]), ["phone"]);
     }
     assert_eq!(place.run(&["ls", "--json"]), "[]\n", "no server was started");
 }

@@ -178,6 +178,7 @@ fn values(place: &Place<'_>, arg: &Arg) -> Vec<Candidate> {
         (_, _, Some("ID")) => CandidateKind::Processes,
         ("agent", "preset", _) => CandidateKind::Presets,
         ("pad", "name", _) => CandidateKind::Pads,
+        ("hooks test", "name", _) => CandidateKind::Hooks,
         ("servers restart", "name", _) | ("token new", "servers", _) => CandidateKind::Servers,
         _ => return Vec::new(),
     };
