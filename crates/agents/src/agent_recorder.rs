@@ -1,14 +1,18 @@
 //! Events about the states of an agent in one run.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use patterm_events::{About, EventLog};
 use patterm_panes::data_plane::ProcessRun;
-use patterm_wire::events::{Actor, Fact};
+use patterm_wire::events::{Actor, AnswerEvidence, Fact};
 use tokio::time::Instant;
 
 use crate::activity::FAILED;
 use crate::activity_state::{Activity, ActivityState};
+
+/// How long after input a dialog may close to count as answered by it: a CLI closes it at once, unless it is busy.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
 
 /// Records the states of an agent as they change.
 #[derive(Debug)]
@@ -19,6 +23,8 @@ pub(crate) struct AgentRecorder {
     last: Option<String>,
     /// The version of the dialog that was recorded last.
     dialog: Option<String>,
+    /// What the open dialog asks, and since when this server has seen it.
+    asked: Option<(String, Instant)>,
     /// Since when it is in a turn.
     turn_since: Option<Instant>,
 }
@@ -29,7 +35,7 @@ impl AgentRecorder {
         let told = events.told().processes.remove(run.id.as_str());
         let told = told.filter(|process| process.run == run.number.get());
         let last = told.and_then(|process| process.agent);
-        Self { events, run, last, dialog: None, turn_since: None }
+        Self { events, run, last, dialog: None, asked: None, turn_since: None }
     }
 
     /// Records the state, if it is another one.
@@ -42,8 +48,12 @@ impl AgentRecorder {
         let is_same = self.last.as_deref() == Some(name) && !is_other_dialog;
         self.dialog = dialog.or(self.dialog.take()).filter(|_| name == "agent.blocked");
         if is_same {
+            let question = activity.dialog.as_ref().map(|dialog| dialog.question.clone());
+            self.asked = self.asked.take().or(question.map(|question| (question, now)));
             return;
         }
+        self.note_answer(now);
+        self.asked = activity.dialog.as_ref().map(|dialog| (dialog.question.clone(), now));
         let reason = activity.reason.clone();
         if self.last.is_none() && activity.state == ActivityState::Idle {
             self.record(Fact::AgentReady { reason: reason.clone() });
@@ -62,6 +72,17 @@ impl AgentRecorder {
         self.record(fact);
     }
 
+    /// The dialog has closed. If somebody has just typed, that may have answered it; if patterm typed an answer, that is
+    /// recorded already.
+    fn note_answer(&mut self, now: Instant) {
+        let Some((question, since)) = self.asked.take() else { return };
+        let since = now.checked_sub(ANSWER_TIME).map_or(since, |recent| recent.max(since));
+        let Some(typist) = self.run.typist_since(since) else { return };
+        let evidence = AnswerEvidence::Typed;
+        let fact = Fact::DialogAnswered { question, option: None, key: None, evidence };
+        self.record_by((*typist).clone(), fact);
+    }
+
     /// The run is over.
     pub(crate) fn end(&mut self, now: Instant) {
         self.end_turn(now);
@@ -74,9 +95,13 @@ impl AgentRecorder {
     }
 
     fn record(&self, fact: Fact) {
+        self.record_by(Actor::System, fact);
+    }
+
+    fn record_by(&self, actor: Actor, fact: Fact) {
         let offset = self.run.watch().borrow().parsed.get();
         let about = About::process(&self.run.id).run(self.run.number.get()).at(offset);
-        self.events.record_by(Actor::System, about, fact);
+        self.events.record_by(actor, about, fact);
     }
 }
 
@@ -100,4 +125,120 @@ fn fact(activity: &Activity) -> Option<Fact> {
         }
         ActivityState::Unknown => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use patterm_keeper::log::Log;
+    use patterm_panes::Offset;
+    use patterm_panes::process::{ProcessId, RunNumber};
+    use patterm_screen::{Screen, Size};
+    use patterm_store::clock::Clock;
+    use patterm_wire::events::{EventQuery, EventRecord};
+    use serde_json::json;
+
+    use super::*;
+    use crate::activity_state::Dialog;
+
+    /// A run of an agent, its recorder and the log.
+    struct Stage {
+        _folder: tempfile::TempDir,
+        run: Arc<ProcessRun>,
+        events: EventLog,
+        recorder: AgentRecorder,
+    }
+
+    impl Stage {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let log = Log::open(folder.path(), 1 << 20).unwrap();
+            let screen = Screen::new(Size::new(24, 80));
+            let (id, number) = (ProcessId::new(1), RunNumber::FIRST);
+            let run = ProcessRun::new(id, number, None, log.reader(), screen, Offset::START);
+            let (run, events) = (Arc::new(run), folder.path().join("events"));
+            let events = EventLog::open(&events, 8 << 20, Clock::system()).unwrap();
+            let recorder = AgentRecorder::new(events.clone(), run.clone());
+            Self { _folder: folder, run, events, recorder }
+        }
+
+        fn state(&mut self, state: ActivityState, reason: &str) {
+            self.recorder.note(&Activity::new(state, reason), Instant::now());
+        }
+
+        fn asks(&mut self, version: &str, question: &str) {
+            let mut activity = Activity::new(ActivityState::Blocked, "a dialog");
+            activity.dialog = Some(Dialog {
+                version: version.into(),
+                question: question.into(),
+                options: vec!["Yes".into()],
+                ways: vec![None],
+                cursor: None,
+                rule: "asks".into(),
+            });
+            self.recorder.note(&activity, Instant::now());
+        }
+
+        fn events(&self) -> Vec<EventRecord> {
+            let query = EventQuery { since: Some(1), ..EventQuery::default() };
+            self.events.read(&query).unwrap().events
+        }
+
+        fn answers(&self) -> Vec<EventRecord> {
+            self.events().into_iter().filter(|event| event.kind == "dialog.answered").collect()
+        }
+    }
+
+    #[test]
+    fn each_state_is_recorded_once() {
+        let mut stage = Stage::new();
+        stage.state(ActivityState::Idle, "its prompt");
+        stage.state(ActivityState::Working, "a spinner");
+        stage.state(ActivityState::Working, "another spinner");
+        stage.asks("1-a", "Push?");
+        stage.state(ActivityState::Limited, "5-hour limit");
+        stage.state(ActivityState::Working, "a spinner");
+        stage.state(ActivityState::Idle, &format!("{FAILED}overloaded"));
+        let kinds: Vec<_> = stage.events().into_iter().map(|event| event.kind).collect();
+        let expected = [
+            "agent.ready",
+            "agent.idle",
+            "agent.working",
+            "agent.blocked",
+            "agent.limited",
+            "agent.resumed",
+            "agent.working",
+            "agent.turn_ended",
+            "agent.failed",
+        ];
+        assert_eq!(kinds, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dialog_that_closes_after_input_was_answered_by_who_typed() {
+        let mut stage = Stage::new();
+        let person = Arc::new(Actor::view());
+        stage.run.note_typist(&person);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        stage.asks("1-a", "Push?");
+        stage.state(ActivityState::Working, "a spinner");
+        assert_eq!(stage.answers(), [], "typed before it was asked");
+        stage.asks("2-a", "Push?");
+        stage.run.note_typist(&Arc::new(Actor::agent("p9")));
+        stage.asks("3-b", "Force?");
+        let [answer] = &stage.answers()[..] else { panic!("{:?}", stage.events()) };
+        assert_eq!(answer.actor, Actor::agent("p9"));
+        assert_eq!(json!(answer.data), json!({"question": "Push?", "evidence": "typed"}));
+        let kinds: Vec<_> = stage.events().into_iter().map(|event| event.kind).collect();
+        assert_eq!(kinds[kinds.len() - 2..], ["dialog.answered", "agent.blocked"]);
+        // patterm itself types an answer, which is recorded elsewhere.
+        stage.run.note_typist(&person);
+        stage.run.forget_typist();
+        stage.state(ActivityState::Idle, "its prompt");
+        // Input long ago has answered nothing.
+        stage.asks("4-c", "Sure?");
+        stage.run.note_typist(&person);
+        tokio::time::advance(ANSWER_TIME * 2).await;
+        stage.state(ActivityState::Idle, "its prompt");
+        assert_eq!(stage.answers().len(), 1);
+    }
 }

@@ -2,7 +2,7 @@
 //! dialog on the screen is the one that the person saw.
 
 use patterm_events::About;
-use patterm_wire::events::Fact;
+use patterm_wire::events::{AnswerEvidence, Fact};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,7 +95,8 @@ impl Agents {
         let question = asked.map(|dialog| dialog.question).unwrap_or_default();
         let offset = run.watch().borrow().parsed.get();
         let about = About::process(&run.id).run(run.number.get()).at(offset);
-        let fact = Fact::DialogAnswered { question, option: label, key: None };
+        let evidence = AnswerEvidence::Chosen;
+        let fact = Fact::DialogAnswered { question, option: label, key: None, evidence };
         self.panes().events().record(about, fact);
     }
 }
@@ -296,6 +297,7 @@ impl Answer<'_> {
     /// Writes keys, right after the last look at the dialog.
     fn write(&self, keyboard: &Keyboard, bytes: Vec<u8>) -> Result<(), Refusal> {
         self.dialog()?;
+        self.run.forget_typist();
         let mut typist = Typist::default();
         self.run.note_typed(typist.read(&bytes));
         self.run.note_typed(typist.settle());

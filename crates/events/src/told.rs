@@ -1,7 +1,7 @@
 //! The state that the events so far describe: processes, messages, timers and scratchpads. When a server starts, it
 //! compares this with the state that it loads, and records the events that are missing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use patterm_wire::events::Fact;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,9 @@ pub struct Told {
     /// The commits that were told last, the newest at the end.
     #[serde(default)]
     pub commits: VecDeque<String>,
+    /// The shared servers that run, each with the caller that it is for.
+    #[serde(default)]
+    pub servers: BTreeSet<(String, Option<String>)>,
 }
 
 /// What the events say about a process.
@@ -59,6 +62,9 @@ pub struct ToldProcess {
     /// The last event about the state of the agent in this run, such as `agent.idle`.
     #[serde(default)]
     pub agent: Option<String>,
+    /// The ports on which this run listens.
+    #[serde(default)]
+    pub ports: BTreeSet<u16>,
 }
 
 /// What the events say about a run.
@@ -127,6 +133,12 @@ impl Told {
             Fact::ProjectFileChanged { hash } => self.project_file.clone_from(hash),
             Fact::ProjectFileTrusted { hash } => self.trusted = Some(hash.clone()),
             Fact::SystemStarted { version } => self.version = Some(version.clone()),
+            Fact::ServerStarted { server, owner } => {
+                self.servers.insert((server.clone(), owner.clone()));
+            }
+            Fact::ServerStopped { server, owner } | Fact::ServerFailed { server, owner, .. } => {
+                self.servers.remove(&(server.clone(), owner.clone()));
+            }
             Fact::GitCommit { commit, .. } => {
                 self.commits.push_back(commit.clone());
                 let excess = self.commits.len().saturating_sub(MOST_COMMITS);
@@ -162,6 +174,14 @@ impl ToldProcess {
     fn note(&mut self, run: Option<u64>, fact: &Fact) {
         match fact {
             Fact::ProcessStarted {} => (self.status, self.agent) = (ToldStatus::Started, None),
+            Fact::PortOpened { port } => {
+                self.ports.insert(*port);
+                return;
+            }
+            Fact::PortClosed { port } => {
+                self.ports.remove(port);
+                return;
+            }
             Fact::ProcessExited { .. } | Fact::ProcessStopped { .. } | Fact::ProcessLost {} => {
                 self.status = ToldStatus::Ended;
             }
@@ -198,6 +218,10 @@ mod tests {
         told.note(&p1, &created);
         told.note(&p1.clone().run(3), &Fact::ProcessStarted {});
         told.note(&p1.clone().run(3), &Fact::AttentionRaised { reason: "?".into() });
+        for port in [80, 81] {
+            told.note(&p1.clone().run(3), &Fact::PortOpened { port });
+        }
+        told.note(&p1.clone().run(3), &Fact::PortClosed { port: 81 });
         let process = ToldProcess {
             name: Some("a".into()),
             kind: Some("agent".into()),
@@ -205,6 +229,7 @@ mod tests {
             status: ToldStatus::Started,
             attention: true,
             agent: None,
+            ports: BTreeSet::from([80]),
         };
         assert_eq!(told.processes["p1"], process);
         let accepted =

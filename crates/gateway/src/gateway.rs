@@ -16,6 +16,7 @@ use crate::call_slot::{CallReceiver, Said};
 use crate::error::{GatewayError, GatewayErrorKind};
 use crate::filter::ToolPatterns;
 use crate::instance::{CallGuard, Instance, InstanceSpec, ServerStatus};
+use crate::observer::ServerObserver;
 use crate::relay::{ClientId, RelayConfig};
 use crate::session::{Notification, Session, UsualRequest};
 use crate::settings::{ServerLimits, Share};
@@ -65,6 +66,7 @@ struct Inner {
     servers: Mutex<BTreeMap<String, ServerEntry>>,
     next_client: AtomicU64,
     cache: Option<Arc<dyn ServerCache>>,
+    observer: Option<Arc<dyn ServerObserver>>,
     /// Why servers may be missing.
     missing: Mutex<Option<String>>,
 }
@@ -82,9 +84,10 @@ impl ServerEntry {
 }
 
 impl Gateway {
-    /// A gateway that uses what is known about its servers from earlier runs.
-    pub fn with_cache(cache: Arc<dyn ServerCache>) -> Self {
-        Self(Arc::new(Inner { cache: Some(cache), ..Inner::default() }))
+    /// A gateway that uses what is known about its servers from earlier runs, and reports what happens to them.
+    pub fn new(cache: Arc<dyn ServerCache>, observer: Arc<dyn ServerObserver>) -> Self {
+        let (cache, observer) = (Some(cache), Some(observer));
+        Self(Arc::new(Inner { cache, observer, ..Inner::default() }))
     }
 
     /// What is known about a server from earlier runs.
@@ -254,14 +257,22 @@ impl Gateway {
                 asleep.mark_retired();
             }
         }
-        let instance = self.new_instance(server, &entry.spec);
+        let instance = self.new_instance(server, &entry.spec, &owner);
         entry.instances.insert(owner, instance.clone());
         Ok(instance)
     }
 
-    fn new_instance(&self, server: &str, spec: &ServerSpec) -> Arc<Instance> {
+    fn new_instance(&self, server: &str, spec: &ServerSpec, owner: &str) -> Arc<Instance> {
+        // Ids of sessions are for their clients only.
+        let caller = match spec.share {
+            Share::All => None,
+            Share::Caller => Some(owner),
+            Share::Session => owner.rsplit_once(' ').map(|(caller, _)| caller),
+        };
         Instance::new(InstanceSpec {
             name: server.to_owned(),
+            owner: caller.map(str::to_owned),
+            observer: self.0.observer.clone(),
             fingerprint: spec.fingerprint.clone(),
             cache: self.0.cache.clone(),
             backend: spec.backend.clone(),
@@ -282,12 +293,12 @@ impl Gateway {
         spec: &ServerSpec,
         old: &HashMap<String, Arc<Instance>>,
     ) -> HashMap<String, Arc<Instance>> {
-        let successor = |old: &Arc<Instance>| {
-            let new = self.new_instance(server, spec);
+        let successor = |owner: &str, old: &Arc<Instance>| {
+            let new = self.new_instance(server, spec, owner);
             new.succeed(old);
             new
         };
-        old.iter().map(|(owner, old)| (owner.clone(), successor(old))).collect()
+        old.iter().map(|(owner, old)| (owner.clone(), successor(owner, old))).collect()
     }
 
     /// The owner of a caller's instance; empty if everybody shares it.

@@ -14,6 +14,7 @@ use crate::backend::Backend;
 use crate::cache::ServerCache;
 use crate::call_slot::CallSender;
 use crate::error::{GatewayError, GatewayErrorKind};
+use crate::observer::{ServerChange, ServerObserver};
 use crate::relay::{ClientId, Eras, Ids, Relay, RelayConfig};
 use crate::session::{Session, SessionMember, SessionState};
 use crate::settings::ServerLimits;
@@ -33,6 +34,10 @@ const STABLE_AFTER: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub(crate) struct InstanceSpec {
     pub(crate) name: String,
+    /// The caller that it is for, unless all callers share it.
+    pub(crate) owner: Option<String>,
+    /// Learns what happens to it.
+    pub(crate) observer: Option<Arc<dyn ServerObserver>>,
     /// Everything that makes this a different server when it changes.
     pub(crate) fingerprint: String,
     /// What is known about the server from earlier runs.
@@ -86,6 +91,8 @@ struct History {
     failures: u32,
     starts: u64,
     last_error: Option<String>,
+    /// What was reported last.
+    reported: Option<ServerChange>,
 }
 
 /// The state of an instance, for monitoring.
@@ -265,6 +272,7 @@ impl Instance {
             session.adopt(std::mem::take(&mut members));
             self.state.send_replace(InstanceState::Running(session.clone()));
         }
+        self.report(ServerChange::Started);
         if self.is_retired() {
             session.end("the server was removed").await;
         }
@@ -307,6 +315,7 @@ impl Instance {
                 self.state.send_replace(InstanceState::Asleep);
             }
             Some(SessionState::Ended { on_purpose: true, .. }) | None => {
+                self.report(ServerChange::Stopped);
                 self.state.send_replace(InstanceState::Asleep);
             }
             Some(SessionState::Ended { error, .. }) => {
@@ -361,6 +370,7 @@ impl Instance {
     }
 
     fn fail(&self, error: GatewayError) {
+        self.report(ServerChange::Failed(error.message.clone()));
         let mut history = self.history();
         history.last_error = Some(error.message.clone());
         let pause = FIRST_PAUSE.saturating_mul(1 << history.failures.min(16)).min(LONGEST_PAUSE);
@@ -377,6 +387,16 @@ impl Instance {
         self.state.send_replace(InstanceState::Failed(error, Instant::now() + pause));
     }
 
+    /// Reports a change to the host, unless it is the same as before: every call may find out again that a server
+    /// cannot be started.
+    fn report(&self, change: ServerChange) {
+        let InstanceSpec { name, owner, observer: Some(observer), .. } = &self.spec else { return };
+        let before = self.history().reported.replace(change.clone());
+        if before.as_ref() != Some(&change) {
+            observer.changed(name, owner.as_deref(), change);
+        }
+    }
+
     /// Ends the session for good.
     pub(crate) async fn end(&self, why: &str) {
         self.mark_retired();
@@ -386,6 +406,10 @@ impl Instance {
         };
         if let Some(session) = running {
             session.end(why).await;
+            // The task that follows the session may have no turn any more.
+            if session.is_ended_on_purpose() {
+                self.report(ServerChange::Stopped);
+            }
         }
     }
 

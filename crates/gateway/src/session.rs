@@ -153,6 +153,10 @@ impl Session {
         *self.0.state.borrow() == SessionState::Running
     }
 
+    pub(crate) fn is_ended_on_purpose(&self) -> bool {
+        matches!(*self.0.state.borrow(), SessionState::Ended { on_purpose: true, .. })
+    }
+
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

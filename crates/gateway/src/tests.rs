@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::backend::{Backend, BoxFuture, Channel, ServerControl, ServerExit};
 use crate::{
     CachedServer, Caller, ClientHandle, Gateway, GatewayError, GatewayErrorKind, ServerCache,
-    ServerLimits, ServerSpec, ServerState, Share, ToolPatterns,
+    ServerChange, ServerLimits, ServerObserver, ServerSpec, ServerState, Share, ToolPatterns,
 };
 
 /// What the scripted servers received, and how often one was started.
@@ -380,9 +380,41 @@ impl ServerCache for TestCache {
     }
 }
 
+/// What happened to servers.
+#[derive(Debug, Default)]
+struct SeenChanges(Mutex<Vec<(Option<String>, ServerChange)>>);
+
+impl ServerObserver for SeenChanges {
+    fn changed(&self, server: &str, owner: Option<&str>, change: ServerChange) {
+        assert_eq!(server, "played");
+        self.0.lock().unwrap().push((owner.map(str::to_owned), change));
+    }
+}
+
+#[tokio::test]
+async fn the_host_learns_what_happens_to_servers() {
+    let (seen, known) = (Arc::<SeenChanges>::default(), Arc::<TestCache>::default());
+    let gateway = Gateway::new(known, seen.clone());
+    let harness = Harness { gateway, log: Arc::default() };
+    harness.configure("absent", Share::Caller, ServerLimits::default(), true);
+    let client = harness.client("a");
+    for id in 1..=2 {
+        assert!(!call_tool(&client, id, "x").await["error"].is_null());
+    }
+    harness.configure("there", Share::Session, ServerLimits::default(), false);
+    assert_eq!(call_tool(&harness.client("a"), 1, "x").await["result"]["of"], 1);
+    harness.gateway.end().await;
+    let changes = std::mem::take(&mut *seen.0.lock().unwrap());
+    let owners = changes.iter().all(|(owner, _)| owner.as_deref() == Some("a"));
+    let changes: Vec<_> = changes.into_iter().map(|(_, change)| change).collect();
+    let [failed, started, stopped] = &changes[..] else { panic!("{changes:?}") };
+    assert!(owners && matches!(failed, ServerChange::Failed(_)), "{failed:?}");
+    assert_eq!((started, stopped), (&ServerChange::Started, &ServerChange::Stopped));
+}
+
 /// One run: how often the server was probed in it, and what is known afterwards.
 async fn run_with(known: &Arc<TestCache>) -> (usize, Option<bool>, Option<String>) {
-    let gateway = Gateway::with_cache(known.clone());
+    let gateway = Gateway::new(known.clone(), Arc::new(SeenChanges::default()));
     let harness = Harness { gateway, log: Arc::default() };
     harness.configure("first", Share::All, ServerLimits::default(), false);
     assert_eq!(call_tool(&harness.client("a"), 1, "x").await["result"]["of"], 1);

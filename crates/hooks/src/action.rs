@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use patterm_panes::process::ProcessId;
 use patterm_panes::{HookCommand, Panes, SideCommandError};
-use patterm_project::project_file::{HookAction, HookDefinition, HookUrl};
+use patterm_project::project_file::{HookAction, HookDefinition, HookRequest};
 
 use crate::failure::HookFailure;
+use crate::headers;
 use crate::message::HookMessage;
 use crate::post::Poster;
 
@@ -32,7 +33,8 @@ pub(crate) trait HookContext: Debug + Send + Sync {
     /// Sends a JSON text.
     fn post<'a>(
         &'a self,
-        url: &'a HookUrl,
+        request: &'a HookRequest,
+        env_file: Option<&'a Path>,
         body: String,
         patience: Duration,
     ) -> BoxFuture<'a, Result<(), HookFailure>>;
@@ -61,11 +63,15 @@ impl HookContext for ServerContext {
 
     fn post<'a>(
         &'a self,
-        url: &'a HookUrl,
+        request: &'a HookRequest,
+        env_file: Option<&'a Path>,
         body: String,
         patience: Duration,
     ) -> BoxFuture<'a, Result<(), HookFailure>> {
-        Box::pin(self.poster.post(url, body, patience))
+        Box::pin(async move {
+            let headers = headers::read(&self.panes, &request.headers, env_file).await?;
+            self.poster.post(&request.url, headers, body, patience).await
+        })
     }
 }
 
@@ -88,13 +94,17 @@ pub(crate) async fn perform(
             let argv = message.argv(arguments);
             let command = HookCommand {
                 argv: argv.map_err(|error| HookFailure::lasting(error.to_string()))?,
+                env_file: hook.env_file.clone(),
                 variables: message.variables(),
                 input: (message.body() + "\n").into_bytes(),
                 patience: hook.timeout,
             };
             context.run(command).await
         }
-        HookAction::Post(url) => context.post(url, message.body(), hook.timeout).await,
+        HookAction::Post(request) => {
+            let env_file = hook.env_file.as_deref();
+            context.post(request, env_file, message.body(), hook.timeout).await
+        }
     }
 }
 

@@ -77,9 +77,11 @@ fn is_state(kind: &str) -> bool {
 fn subject(event: &EventRecord) -> Option<String> {
     Some(match event.fact()? {
         Fact::PortOpened { port } | Fact::PortClosed { port } => port.to_string(),
-        Fact::ServerStarted { server }
-        | Fact::ServerFailed { server, .. }
-        | Fact::ServerStopped { server } => server,
+        Fact::ServerStarted { server, owner }
+        | Fact::ServerFailed { server, owner, .. }
+        | Fact::ServerStopped { server, owner } => {
+            format!("{server} {}", owner.unwrap_or_default())
+        }
         Fact::MessageAccepted { message_id, .. }
         | Fact::MessageQueued { message_id, .. }
         | Fact::MessageStalled { message_id, .. }

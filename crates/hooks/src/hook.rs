@@ -46,7 +46,7 @@ impl ActiveHook {
     pub(crate) fn host(&self) -> Option<&str> {
         match &self.definition.action {
             HookAction::Run(_) => None,
-            HookAction::Post(url) => Some(url.host()),
+            HookAction::Post(request) => Some(request.url.host()),
         }
     }
 }

@@ -5,6 +5,7 @@
 mod action;
 mod condition;
 mod failure;
+mod headers;
 mod hook;
 mod hooks;
 mod limiter;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, USER_AGENT};
+use hyper::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use hyper::{Request, StatusCode};
 use patterm_gateway::{HttpClient, error_with_causes};
 use patterm_project::project_file::HookUrl;
@@ -26,11 +26,12 @@ impl Poster {
     pub(crate) async fn post(
         &self,
         url: &HookUrl,
+        headers: HeaderMap,
         body: String,
         patience: Duration,
     ) -> Result<(), HookFailure> {
         let host = url.host();
-        let answer = timeout(patience, self.status(url, body)).await;
+        let answer = timeout(patience, self.status(url, headers, body)).await;
         match answer {
             Err(_) => {
                 let seconds = patience.as_secs_f64();
@@ -41,15 +42,21 @@ impl Poster {
         }
     }
 
-    async fn status(&self, url: &HookUrl, body: String) -> Result<StatusCode, HookFailure> {
+    async fn status(
+        &self,
+        url: &HookUrl,
+        headers: HeaderMap,
+        body: String,
+    ) -> Result<StatusCode, HookFailure> {
         let host = url.host();
         let client = self.client(url.is_secure()).await?;
         let request = Request::post(url.as_str())
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, concat!("patterm/", env!("CARGO_PKG_VERSION")))
             .body(Full::new(Bytes::from(body)));
-        let request = request
+        let mut request = request
             .map_err(|error| HookFailure::lasting(format!("the URL cannot be used: {error}")))?;
+        request.headers_mut().extend(headers);
         let response = client.request(request).await.map_err(|error| {
             let why = error_with_causes(&error);
             HookFailure::passing(format!("{host} cannot be reached: {why}"))

@@ -43,6 +43,12 @@ fn sentence(fact: &Fact) -> Option<String> {
         Fact::ProcessLost {} => "was lost".into(),
         Fact::GitCommit { subject: Some(subject), .. } => format!("committed: {subject}"),
         Fact::PortOpened { port } => format!("listens on port {port}"),
+        Fact::PortClosed { port } => format!("no longer listens on port {port}"),
+        Fact::ServerStarted { server, .. } => format!("started the shared server {server}"),
+        Fact::ServerStopped { server, .. } => format!("stopped the shared server {server}"),
+        Fact::ServerFailed { server, error, .. } => {
+            format!("has a shared server that failed: {server}: {error}")
+        }
         _ => return None,
     })
 }

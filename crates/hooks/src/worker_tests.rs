@@ -1,12 +1,13 @@
 //! Tests of a hook's task on paused time: what it does with events, with failures and with floods.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use patterm_events::{About, EventLog};
 use patterm_panes::HookCommand;
-use patterm_project::project_file::{HookUrl, ProjectFile};
+use patterm_project::project_file::{HookRequest, ProjectFile};
 use patterm_store::clock::{Clock, Moment};
 use patterm_store::state::StateDir;
 use patterm_store::sync::lock;
@@ -87,7 +88,8 @@ impl HookContext for Fake {
 
     fn post<'a>(
         &'a self,
-        _: &'a HookUrl,
+        _: &'a HookRequest,
+        _: Option<&'a Path>,
         body: String,
         _: Duration,
     ) -> BoxFuture<'a, Result<(), HookFailure>> {

@@ -21,6 +21,7 @@ mod side_command;
 mod side_panes;
 mod size;
 pub mod tree;
+pub mod variables;
 
 pub use environments::{EnvironmentPolicy, Environments};
 pub use error::PaneError;

@@ -1,6 +1,6 @@
 //! The lifecycle of a process: it is started, stopped, restarted and closed, and recovered by the next server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use patterm_screen::Size;
 use tokio::sync::mpsc;
 
 use crate::data_plane::{DraftMark, Event, MARK_BYTES, ProcessRun, Replay, RunProgress};
-use crate::env_file;
+use crate::env_file::{self, EnvFileError};
 use crate::environment::{Environment, PANE_VARIABLE};
 use crate::environments::Stored;
 use crate::error::PaneError;
@@ -47,6 +47,8 @@ pub struct NewProcess {
     pub recipe: Recipe,
     /// The environment that its caller passed; `None` for the server's.
     pub environment: Option<Environment>,
+    /// The variables that its caller set by name.
+    pub set_variables: BTreeSet<String>,
 }
 
 /// What a single start adds to an entry's recipe. None of it is stored.
@@ -62,10 +64,12 @@ impl Panes {
     /// Starts a process under a new id. If that fails, nothing of it is left.
     pub async fn spawn(&self, new: NewProcess) -> Result<Process, PaneError> {
         self.admit_process()?;
-        let NewProcess { name, kind, parent_id, not_a_persons, recipe, environment } = new;
+        let NewProcess { name, kind, parent_id, not_a_persons, recipe, environment, set_variables } =
+            new;
         let process = self.add_process(&name, kind, parent_id, environment, |process| {
             process.not_a_persons = not_a_persons;
             process.recipe = Some(recipe);
+            process.set_variables = set_variables;
             process.runs = RunNumber::FIRST;
         })?;
         let started = self.launch(&process, &StartExtra::default()).await;
@@ -111,12 +115,15 @@ impl Panes {
         Ok(self.environments.store(bare.env)?)
     }
 
-    /// Gives an entry the environment of its next starts.
+    /// Gives an entry the environment of its next starts, with the variables that its caller has set by name.
     pub fn set_environment(
         &self,
         id: &ProcessId,
-        environment: Environment,
+        mut environment: Environment,
     ) -> Result<Process, PaneError> {
+        if let Some(process) = self.processes.get(id) {
+            self.environments.keep_set(&process, &mut environment);
+        }
         let stored = self.store_environment(environment)?;
         let process = self.update(id, |process| stored.note(process))?;
         self.environments.settle(id, stored);
@@ -325,6 +332,11 @@ impl Panes {
         }
     }
 
+    /// The variables in a file, which is relative to the project.
+    pub fn variables_in(&self, env_file: &Path) -> Result<Environment, EnvFileError> {
+        env_file::read(&self.project.root().join(env_file))
+    }
+
     /// The program of a process, with its whole environment.
     pub(crate) fn program_of(
         &self,
@@ -338,12 +350,13 @@ impl Panes {
         argv.extend(extra.arguments.iter().cloned());
         let mut env = self.environments.of_start(process);
         if let Some(file) = env_file {
-            env.extend(env_file::read(&self.project.root().join(file))?);
+            env.extend(self.variables_in(&file)?);
         }
         // A PWD that names another folder would mislead programs that trust it.
         let is_folder =
             |shown: &OsStr| Path::new(shown).canonicalize().is_ok_and(|at| at == working_dir);
-        if !env.get("PWD").is_some_and(is_folder) {
+        let is_set = process.set_variables.contains("PWD");
+        if !is_set && !env.get("PWD").is_some_and(is_folder) {
             env.insert("PWD", &working_dir);
         }
         env.extend(variables);

@@ -3,6 +3,7 @@
 
 use std::io::{Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -87,6 +88,8 @@ fn quoted(line: &str) -> String {
 pub struct HookCommand {
     /// The program and its arguments.
     pub argv: Vec<String>,
+    /// A file of variables, relative to the project.
+    pub env_file: Option<PathBuf>,
     /// Additional variables.
     pub variables: Vec<(String, String)>,
     /// Its standard input.
@@ -113,9 +116,12 @@ impl Panes {
     /// Runs the command of a hook in the project's folder, with the environment of new programs. It ends as the
     /// commands beside processes do.
     pub async fn run_hook(&self, command: HookCommand) -> Result<(), SideCommandError> {
-        let HookCommand { argv, variables, input, patience } = command;
+        let HookCommand { argv, env_file, variables, input, patience } = command;
         let working_dir = self.project.root().to_owned();
         let mut env = self.environments.of_new();
+        if let Some(file) = env_file {
+            env.extend(self.variables_in(&file).map_err(PaneError::from)?);
+        }
         env.insert("PWD", &working_dir);
         env.extend(variables);
         let program = Program { argv, env, working_dir, size: NO_TERMINAL };

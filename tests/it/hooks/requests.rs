@@ -94,3 +94,49 @@ fn a_redirect_is_not_followed() {
         assert_eq!(nobody.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     }
 }
+
+/// A secret is sent, and nothing that anybody can read has it.
+#[test]
+fn headers_have_values_of_variables_that_nobody_sees() {
+    let mut place = Place::new();
+    place.set("HOOK_TOKEN", "s3cret-of-the-server");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::fs::write(place.path("project/.env"), "HOOK_KEY=s3cret-of-the-file\n").unwrap();
+    let keys = format!(
+        "[[hooks]]\non = ['process.exited']\nname = 'post'\npost = 'http://127.0.0.1:{port}/'\nenv_file = '.env'\n"
+    );
+    let headers = "{ Authorization = 'Bearer ${HOOK_TOKEN}', X-Key = '${HOOK_KEY}', X-None = '${NONE:-none}' }";
+    configure(&place, &format!("{keys}headers = {headers}\n"));
+    let server = place.serve();
+    let mut tools = ToolClient::at(&server.socket());
+    exit_once(&mut tools);
+    let close = "content-length: 0\r\nconnection: close\r\n\r\n";
+    let (head, body) = take(&listener, &format!("HTTP/1.1 200 OK\r\n{close}"));
+    for header in
+        ["authorization: bearer s3cret-of-the-server", "x-key: s3cret-of-the-file", "x-none: none"]
+    {
+        assert!(head.contains(&format!("\r\n{header}\r\n")), "{header}: {head}");
+    }
+    hook_until(&mut tools, "post", |hook| hook["fired"] == 1);
+    // Without the file there is no value; the failure is reported without the others.
+    std::fs::remove_file(place.path("project/.env")).unwrap();
+    exit_once(&mut tools);
+    hook_until(&mut tools, "post", |hook| hook["failures"] == 1);
+    std::fs::write(place.path("project/.env"), "OTHER=1\n").unwrap();
+    exit_once(&mut tools);
+    let failing = hook_until(&mut tools, "post", |hook| hook["failures"] == 2);
+    let error = failing["last_error"].as_str().unwrap();
+    assert!(error.contains("`X-Key`") && error.contains("`HOOK_KEY`"), "{error}");
+    let mut seen = body.to_string();
+    for arguments in
+        [&["hooks", "--json"][..], &["ps", "--json"], &["doctor", "--json"], &["events", "--json"]]
+    {
+        let output = place.patterm(arguments).output().unwrap();
+        seen.push_str(&String::from_utf8_lossy(&output.stdout));
+        seen.push_str(&String::from_utf8_lossy(&output.stderr));
+    }
+    let state = place.state().file("server.log");
+    seen.push_str(&std::fs::read_to_string(state).unwrap());
+    assert!(seen.contains("HOOK_KEY") && !seen.contains("s3cret"), "{seen}");
+}

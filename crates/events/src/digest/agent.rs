@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use patterm_wire::digest::{AgentDigest, DigestEntry, StateTimes};
-use patterm_wire::events::{EventRecord, Fact};
+use patterm_wire::events::{AnswerEvidence, EventRecord, Fact};
 
 use super::message::MessagesTo;
 use super::text::{commit, ending, entry, file_count, question, short, short_name};
@@ -189,9 +189,13 @@ impl ProcessTrack {
                 self.wait(AgentState::Limited, step, text);
             }
             Fact::AgentTurnEnded { .. } if step.inside => self.turns += 1,
-            Fact::DialogAnswered { question: asked, option, key } => {
+            Fact::DialogAnswered { question: asked, option, key, evidence } => {
                 let chosen = option.as_deref().or(key.as_deref());
-                let chosen = chosen.map(|chosen| format!(": {}", short_name(chosen)));
+                let chosen = match (chosen, evidence) {
+                    (Some(chosen), _) => Some(format!(": {}", short_name(chosen))),
+                    (None, AnswerEvidence::Typed) => Some(" by typing, it seems".to_owned()),
+                    (None, _) => None,
+                };
                 let text = format!(
                     "{} answered “{}”{}",
                     step.by,

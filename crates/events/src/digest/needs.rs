@@ -22,19 +22,19 @@ enum Urgency {
     Server,
 }
 
-/// Shared servers that failed and were not started since.
+/// Instances of shared servers that failed and were not started since, by their servers and owners.
 #[derive(Debug, Default)]
-pub(super) struct OpenServers(BTreeMap<String, DigestEntry>);
+pub(super) struct OpenServers(BTreeMap<(String, Option<String>), DigestEntry>);
 
 impl OpenServers {
     pub(super) fn feed(&mut self, event: &EventRecord, fact: &Fact) {
         match fact {
-            Fact::ServerFailed { server, error } => {
+            Fact::ServerFailed { server, owner, error } => {
                 let text = format!("shared server {} failed: {}", short_name(server), short(error));
-                self.0.insert(server.clone(), entry(event, text));
+                self.0.insert((server.clone(), owner.clone()), entry(event, text));
             }
-            Fact::ServerStarted { server } | Fact::ServerStopped { server } => {
-                self.0.remove(server);
+            Fact::ServerStarted { server, owner } | Fact::ServerStopped { server, owner } => {
+                self.0.remove(&(server.clone(), owner.clone()));
             }
             _ => {}
         }

@@ -57,11 +57,11 @@ impl Tallies {
             }
             Fact::PadEditedOutside { name, .. } => pad(name, "edited outside".into()),
             Fact::PadDeleted { name } => pad(name, "deleted".into()),
-            Fact::ServerStarted { server } => shared(server, "started".into()),
-            Fact::ServerFailed { server, error } => {
+            Fact::ServerStarted { server, .. } => shared(server, "started".into()),
+            Fact::ServerFailed { server, error, .. } => {
                 shared(server, format!("failed: {}", short(error)))
             }
-            Fact::ServerStopped { server } => shared(server, "stopped".into()),
+            Fact::ServerStopped { server, .. } => shared(server, "stopped".into()),
             // Agents have a section of their own.
             Fact::GitCommit { .. } if is_agent => return,
             _ => {
@@ -174,6 +174,9 @@ fn project_text(event: &EventRecord, fact: &Fact, by: &str) -> Option<(String, S
         Fact::GitCommit { commit: hash, subject, branch, .. } => {
             let text = commit(event, hash, subject.as_deref(), branch.as_deref());
             return Some((hash.clone(), String::new(), text));
+        }
+        Fact::HookFailed { hook, reason } => {
+            (format!("hook {}", short_name(hook)), format!("failed: {}", short(reason)))
         }
         Fact::SystemUpgraded { version, .. } => {
             ("patterm".to_owned(), format!("upgraded to {}", short_name(version)))

@@ -2,7 +2,7 @@
 
 use arbtest::arbitrary::{self, Unstructured};
 use patterm_wire::digest::{AgentDigest, Digest, StateTimes};
-use patterm_wire::events::{Actor, EventRecord, Fact, format_time};
+use patterm_wire::events::{Actor, AnswerEvidence, EventRecord, Fact, format_time};
 use serde_json::{Map, Value, json, to_value};
 
 use super::{DigestSize, Window, digest_of};
@@ -139,6 +139,7 @@ fn morning() -> Log {
             question: "Allow git push?".into(),
             option: Some("Yes".into()),
             key: None,
+            evidence: AnswerEvidence::Chosen,
         },
     );
     log.by(Actor::System).about("p2", working()).minutes(2);
@@ -173,8 +174,11 @@ fn morning() -> Log {
     }
     log.by(Actor::System);
     let server = || "github".to_owned();
-    log.add(About::project(), Fact::ServerStarted { server: server() });
-    log.add(About::project(), Fact::ServerFailed { server: server(), error: "it ended".into() });
+    log.add(About::project(), Fact::ServerStarted { server: server(), owner: None });
+    let error = "it ended".to_owned();
+    log.add(About::project(), Fact::ServerFailed { server: server(), owner: None, error });
+    let (hook, reason) = ("phone".to_owned(), "ntfy.example answered 401".to_owned());
+    log.add(About::project(), Fact::HookFailed { hook, reason });
     log.about(
         "p1",
         Fact::AgentLimited { reason: "weekly limit".into(), until: Some("9am".into()) },
@@ -208,6 +212,8 @@ fn a_digest_says_what_needs_the_person_first() {
         "plan: created by tests, changed by tests 2 times",
         "Shared servers",
         "github: started, failed: it ended",
+        "Project",
+        "hook phone: failed: ntfy.example answered 401",
     ];
     assert_eq!(texts(&digest), expected);
     assert_eq!((digest.missing, digest.lost, digest.left_out), (0, 0, 0));

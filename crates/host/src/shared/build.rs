@@ -11,6 +11,7 @@ use patterm_gateway::backend::local::Local;
 use patterm_gateway::backend::remote::Remote;
 use patterm_gateway::backend::unusable::Unusable;
 use patterm_keeper::{Program, Size};
+use patterm_panes::variables::{expand, expand_values};
 use patterm_project::project_file::{
     ContainerSettings, ImageSettings, LocalSettings, Location, MountDefinition, RemoteSettings,
     ServerDefinition,
@@ -19,7 +20,6 @@ use patterm_project::project_file::{
 use super::Shared;
 use super::containers::endpoint;
 use super::spawner::KeeperSpawner;
-use super::variables::{expand, expand_values};
 
 /// The size of a terminal that is never shown: these programs have pipes.
 const SIZE: Size = Size::DEFAULT;
@@ -29,7 +29,7 @@ type Env = BTreeMap<String, String>;
 /// Builds a server. If its settings cannot be used, every call to it returns the reason.
 pub(super) fn spec(shared: &Shared, name: &str, server: &ServerDefinition) -> ServerSpec {
     let variables = shared.parts.panes.environments.server();
-    let built = expand_values(&server.env, variables).and_then(|env| {
+    let built = expand_values(&server.env, variables).map_err(String::from).and_then(|env| {
         let backend = match &server.location {
             Location::Local(settings) => local(shared, name, settings, &env)?,
             Location::Container(settings) => container(shared, settings, &env)?,

@@ -4,8 +4,8 @@
 mod build;
 mod containers;
 mod known;
+mod server_recorder;
 mod spawner;
-mod variables;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,6 +27,7 @@ use patterm_store::state::StateDir;
 use std::path::PathBuf;
 
 use known::KnownServers;
+use server_recorder::ServerRecorder;
 
 /// The shared servers of a project.
 pub(crate) struct Shared {
@@ -75,7 +76,8 @@ impl Shared {
         let body = move || runtime.block_on(until.cancelled());
         std::thread::Builder::new().name("patterm-gateway".into()).spawn(body)?;
         let known = Arc::new(KnownServers::load(parts.state.file(known::FILE), handle.clone()));
-        let gateway = Gateway::with_cache(known.clone());
+        let recorder = ServerRecorder::new(parts.panes.events().clone());
+        let gateway = Gateway::new(known.clone(), Arc::new(recorder));
         let catalogue = Catalogue::new(gateway.clone());
         let (configured, containers, bot_sessions) = Default::default();
         Ok(Self {

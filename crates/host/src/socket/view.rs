@@ -56,7 +56,9 @@ impl Upgrade<ViewRequest> {
                     host.panes.data_plane.write(&run);
                 }
                 host.panes.note_size(&run.id, agreed);
+                let actor = origin.actor_at_view();
                 let view = NewView {
+                    typist: Arc::new(actor.clone()),
                     stream: stream.into_std()?,
                     run: run.clone(),
                     number,
@@ -64,7 +66,6 @@ impl Upgrade<ViewRequest> {
                     received: rest,
                     prefers_snapshots: params.is_some_and(|params| params.pictures),
                 };
-                let actor = origin.actor_at_view();
                 let about = || About::process(&run.id).run(run.number.get());
                 host.events.record_by(actor.clone(), about(), Fact::ViewAttached {});
                 let view = host.panes.data_plane.attach(view);

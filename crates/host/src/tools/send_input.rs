@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use patterm_events::About;
+use patterm_events::{About, current_actor};
 use patterm_screen::{Key, paste, type_text};
 use patterm_wire::events::Fact;
 use schemars::JsonSchema;
@@ -114,6 +114,7 @@ impl Tool for SendInput {
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let enter_bytes = if args.submit { enter(&run).len() } else { 0 };
         check_size(bytes.len() + enter_bytes)?;
+        run.note_typist(&Arc::new(current_actor()));
         if call.caller == Caller::Person {
             call.host.panes.attended(&process.id);
         }
@@ -235,6 +236,11 @@ fn encode(args: &Args, run: &ProcessRun) -> Result<Vec<u8>, ToolError> {
             Ok(key.encode(&modes))
         }
     }
+}
+
+/// Checks the name of a key on a command line before it is sent to a server.
+pub fn check_key(name: &str) -> Result<(), String> {
+    name.parse::<Key>().map(drop).map_err(|error| error.to_string())
 }
 
 fn enter(run: &ProcessRun) -> Vec<u8> {

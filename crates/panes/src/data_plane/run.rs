@@ -201,16 +201,24 @@ impl ProcessRun {
     /// Its screen as it was when exactly the output before `at` was on it; `begin` is where the run began. `None` if
     /// output that it needs is gone. This parses about a megabyte, so it is not for a thread that answers requests.
     pub fn screen_at(&self, begin: Offset, at: Offset) -> Option<Screen> {
-        let (size, until) = (self.screen().size(), Offset::new(self.log.end()));
-        let replay = Replay {
+        self.screen_of_run(self.number, begin, at)
+    }
+
+    /// The same for an earlier run of the process, whose output is before that of this run.
+    pub fn screen_of_run(&self, run: RunNumber, begin: Offset, at: Offset) -> Option<Screen> {
+        Replay { run, ..self.replay_from(begin) }.at(&self.log, at)
+    }
+
+    /// All output from an offset on, with what is known of this run.
+    pub(super) fn replay_from(&self, begin: Offset) -> Replay {
+        Replay {
             run: self.number,
-            size,
+            size: self.screen().size(),
             from: begin,
-            until,
+            until: Offset::new(self.log.end()),
             version_base: 0,
             terminal_name: TerminalName::default(),
-        };
-        replay.at(&self.log, at)
+        }
     }
 
     /// The state of its screen, for a later server.
@@ -386,6 +394,21 @@ impl ProcessRun {
     /// The same, without the file for the next server: [`Self::record_draft`] must follow.
     pub(super) fn note_typing(&self, typed: Typed) {
         self.typing.note(typed, Instant::now());
+    }
+
+    /// Records who types, before it is written.
+    pub fn note_typist(&self, typist: &Arc<Actor>) {
+        self.typing.note_typist(Some(typist), Instant::now());
+    }
+
+    /// Records that patterm types, for somebody whom it knows: who typed before has no part in what follows.
+    pub fn forget_typist(&self) {
+        self.typing.note_typist(None, Instant::now());
+    }
+
+    /// Who typed last, if that was not earlier.
+    pub fn typist_since(&self, since: Instant) -> Option<Arc<Actor>> {
+        self.typing.typist_since(since)
     }
 
     /// Records a draft for the next server, or that there is none any more.

@@ -2,9 +2,10 @@
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use patterm_store::sync::lock;
+use patterm_wire::events::Actor;
 use tokio::time::Instant;
 
 use super::draft_mark::DraftMark;
@@ -22,11 +23,13 @@ struct State {
 /// The keyboard of a run.
 ///
 /// Any thread may queue input and write it to the terminal, under one mutex, so bytes never mix. The control plane
-/// writes the typing state. The two mutexes are never held together.
+/// writes the typing state. The mutexes are never held together.
 #[derive(Debug, Default)]
 pub(super) struct TypingSide {
     input: Mutex<Input>,
     state: Mutex<State>,
+    /// Who typed last, and when; apart from answers that patterm types for a person.
+    typist: Mutex<Option<(Instant, Arc<Actor>)>>,
     /// Where a draft is recorded for the next server.
     draft_mark: OnceLock<DraftMark>,
     /// A person typed and waits for the echo. The control plane sets it before it queues the input; the reader then
@@ -92,6 +95,15 @@ impl TypingSide {
     /// Updates the typing state. [`Self::record_draft`] must follow.
     pub(super) fn note(&self, typed: Typed, now: Instant) {
         lock(&self.state).typing.note(typed, now);
+    }
+
+    pub(super) fn note_typist(&self, typist: Option<&Arc<Actor>>, now: Instant) {
+        *lock(&self.typist) = typist.map(|actor| (now, actor.clone()));
+    }
+
+    /// Who typed last, if that was not earlier.
+    pub(super) fn typist_since(&self, since: Instant) -> Option<Arc<Actor>> {
+        lock(&self.typist).as_ref().filter(|(at, _)| *at >= since).map(|(_, actor)| actor.clone())
     }
 
     /// Updates the file that tells the next server about a draft, if there is a change.

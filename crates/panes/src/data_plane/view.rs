@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use patterm_screen::Size;
+use patterm_wire::events::Actor;
 use patterm_wire::view::{FromView, ToView, ViewDecoder, ViewSize};
 use tokio::sync::{Notify, oneshot};
 
@@ -43,6 +44,8 @@ pub struct NewView {
     pub run: Arc<ProcessRun>,
     /// Its number among the views of the process.
     pub number: u64,
+    /// Who types in it.
+    pub typist: Arc<Actor>,
     /// Bytes to be sent before the first frame.
     pub greeting: Vec<u8>,
     /// Bytes of the client that were read already.
@@ -95,6 +98,8 @@ pub(super) struct View {
     /// A full frame was sent and there may be more: other panes and views are served first.
     has_more: bool,
     typist: Typist,
+    /// Who types.
+    actor: Arc<Actor>,
     /// When input last came.
     last_input: Instant,
     /// Dropped with the view.
@@ -121,6 +126,7 @@ impl View {
             is_delayed: false,
             has_more: false,
             typist: Typist::default(),
+            actor: view.typist,
             last_input: Instant::now(),
             _over: over,
         }
@@ -194,6 +200,7 @@ impl View {
     fn note_typed(&self, typed: Typed) {
         self.run.note_typing(typed);
         if typed.any {
+            self.run.note_typist(&self.actor);
             self.news.typed.notify_one();
         }
     }

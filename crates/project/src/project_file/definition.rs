@@ -11,6 +11,7 @@ use toml::Table;
 use super::bots::BotsDefinition;
 use super::check::Checked;
 use super::command::{RawCommand, argv};
+use super::env_file;
 use super::fault::{Fault, nearest};
 use super::file_schema::FILE;
 use super::groups;
@@ -265,7 +266,7 @@ fn definition(checked: &mut Checked<'_>, path: &str, raw: RawProcess) -> Definit
             checked.fault(&format!("{path}.environment.{name}"), message, None);
         }
     }
-    check_env_file(checked, path, raw.env_file.as_deref());
+    env_file::check(checked, path, raw.env_file.as_deref());
     check_watch(checked, path, &raw.watch);
     let restart = raw.restart.map_or_else(Restart::default, |raw| restart(checked, path, &raw));
     let has_check = raw.healthy.is_some();
@@ -292,17 +293,6 @@ fn definition(checked: &mut Checked<'_>, path: &str, raw: RawProcess) -> Definit
         ready,
         healthy,
         stop: raw.stop.map(|raw| stop::stop(checked, path, raw)).unwrap_or_default(),
-    }
-}
-
-fn check_env_file(checked: &mut Checked<'_>, path: &str, file: Option<&Path>) {
-    let is_bad = |file: &Path| {
-        let bytes = file.as_os_str().as_encoded_bytes();
-        bytes.is_empty() || bytes.contains(&0)
-    };
-    if file.is_some_and(is_bad) {
-        let message = "`env_file` must be a path without NUL characters".to_owned();
-        checked.fault(&format!("{path}.env_file"), message, None);
     }
 }
 

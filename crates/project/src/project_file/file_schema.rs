@@ -6,7 +6,7 @@ use super::limits::MOST_RESTARTS;
 use super::ready::{HEALTHY, READY};
 use super::schema::{STRINGS, Schema, key, required};
 use super::stop::STOP;
-use super::{bots, hooks, http, servers};
+use super::{bots, env_file, hooks, http, servers};
 use patterm_store::limits::Limits;
 
 /// The names of the restart policies.
@@ -57,9 +57,6 @@ pub(super) static FILE: Schema = Schema::Table(&[
     ),
 ]);
 
-const ENV_FILE: &str = "A file of NAME=VALUE lines, relative to the project, that is read at each start. \
-    Trusting the project file covers this path, not the content of the file.";
-
 static PROCESS: Schema = Schema::Table(&[
     required(
         "command",
@@ -72,7 +69,7 @@ static PROCESS: Schema = Schema::Table(&[
         "The working directory, relative to the project folder, which is the default.",
     ),
     key("environment", Schema::Strings, "Additional environment variables."),
-    key("env_file", Schema::Text, ENV_FILE),
+    key("env_file", Schema::Text, env_file::DESCRIPTION),
     key(
         "autostart",
         Schema::Flag,
@@ -127,7 +124,7 @@ static AGENT: Schema = Schema::Table(&[
     key("program", Schema::Text, "The program: a path, or a name that is looked up in PATH."),
     key("args", STRINGS, "Arguments, for example a model or a mode."),
     key("env", Schema::Strings, "Environment variables."),
-    key("env_file", Schema::Text, ENV_FILE),
+    key("env_file", Schema::Text, env_file::DESCRIPTION),
     key(
         "terminal_name",
         Schema::Text,

@@ -9,6 +9,7 @@ mod content;
 mod definition;
 mod describe;
 mod description;
+mod env_file;
 mod fault;
 mod file_schema;
 mod groups;
@@ -18,6 +19,7 @@ mod json_schema;
 mod limits;
 #[cfg(test)]
 mod mistakes_tests;
+mod name;
 mod probe;
 mod ready;
 #[cfg(test)]
@@ -25,6 +27,7 @@ mod ready_tests;
 mod schema;
 mod select;
 mod servers;
+mod settings_problems;
 mod stop;
 #[cfg(test)]
 mod tests;
@@ -36,9 +39,12 @@ pub use content::{Content, ReadError};
 pub use definition::{Definition, Policy, ProjectFile, Restart};
 pub use describe::describe;
 pub use fault::Fault;
-pub use hooks::{HookAction, HookArgument, HookDefinition, HookUrl, Placeholder, Rate};
+pub use hooks::{
+    HookAction, HookArgument, HookDefinition, HookRequest, HookUrl, Placeholder, Rate,
+};
 pub use http::HttpDefinition;
 pub use json_schema::schema;
+pub use name::{NameFault, name_fault};
 pub use probe::{Probe, ProbeUrl};
 pub use ready::{Healthy, Ready, ReadyWhen};
 pub use select::UnknownName;
@@ -46,6 +52,7 @@ pub use servers::{
     ContainerSettings, EngineDefinition, EngineName, ImageSettings, LocalSettings, Location,
     MountDefinition, RemoteSettings, ServerDefinition, ToolFilter,
 };
+pub use settings_problems::SettingsProblems;
 pub use stop::Stop;
 pub use trust::{Trust, TrustError};
 pub use visible::visible;

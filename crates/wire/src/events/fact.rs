@@ -43,6 +43,20 @@ pub enum GitEvidence {
     Other(String),
 }
 
+/// What shows who answered a dialog.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerEvidence {
+    /// The option was chosen in patterm, which typed the keys for it.
+    #[default]
+    Chosen,
+    /// The dialog closed after somebody had typed into its pane; what was typed is not known.
+    Typed,
+    /// Something that a newer server knows.
+    #[serde(untagged)]
+    Other(String),
+}
+
 /// Whether a value is left out of an event.
 trait Absent {
     fn is_absent(&self) -> bool {
@@ -70,6 +84,13 @@ impl Absent for bool {
 
 impl Absent for String {}
 impl Absent for GitEvidence {}
+
+impl Absent for AnswerEvidence {
+    fn is_absent(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl Absent for u64 {}
 impl Absent for i64 {}
 impl Absent for i32 {}
@@ -238,6 +259,8 @@ facts! {
         option: Option<String>,
         /// The key that was pressed.
         key: Option<String>,
+        /// What shows who answered it: `chosen`, which is left out, or `typed`.
+        evidence: AnswerEvidence,
     }
     /// A burst of input by one actor. Its content is not stored, nor a hash of it.
     InputSent = "input.sent" in Calls {
@@ -376,11 +399,15 @@ facts! {
     ServerStarted = "server.started" in States {
         /// Its name.
         server: String,
+        /// The caller that this instance is for, unless all callers share it.
+        owner: Option<String>,
     }
     /// A shared MCP server could not be started, or failed.
     ServerFailed = "server.failed" in States {
         /// Its name.
         server: String,
+        /// The caller that this instance is for, unless all callers share it.
+        owner: Option<String>,
         /// What happened.
         error: String,
     }
@@ -388,6 +415,8 @@ facts! {
     ServerStopped = "server.stopped" in States {
         /// Its name.
         server: String,
+        /// The caller that this instance is for, unless all callers share it.
+        owner: Option<String>,
     }
     /// A hook failed for the first time since it last succeeded, or events began to wait too long for it.
     HookFailed = "hook.failed" in States {

@@ -8,10 +8,10 @@ mod requests;
 mod time;
 
 pub use actor::{Actor, PersonVia};
-pub use fact::{EventClass, Fact, GitEvidence};
+pub use fact::{AnswerEvidence, EventClass, Fact, GitEvidence};
 pub use record::EventRecord;
 pub use requests::{
     EventLines, EventPage, EventQuery, ExportEvents, LogBreak, LogVerdict, VerifyEvents,
-    matches_type,
+    check_type, matches_type,
 };
 pub use time::{format_time, parse_time};

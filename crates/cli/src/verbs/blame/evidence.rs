@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use patterm_wire::events::{Actor, EventQuery, EventRecord, Fact, GitEvidence, parse_time};
+use patterm_wire::events::{
+    Actor, AnswerEvidence, EventQuery, EventRecord, Fact, GitEvidence, parse_time,
+};
 use serde::Serialize;
 
 use super::process_of;
@@ -258,7 +260,10 @@ impl Story {
             Fact::MessageDelivered { message_id, .. } => {
                 self.prompt = self.waiting.remove(&message_id).or(self.prompt.take());
             }
-            Fact::DialogAnswered { question, option, key } => {
+            // That somebody typed is known from the input, too.
+            Fact::DialogAnswered { evidence: AnswerEvidence::Typed, .. }
+                if self.asked.is_none() => {}
+            Fact::DialogAnswered { question, option, key, evidence: _ } => {
                 let (by, seen) = (event.actor.clone(), Seen::of(event));
                 self.asked = None;
                 self.approve(Approval { question, option, key, by, seen });

@@ -1,6 +1,6 @@
 //! Events about a commit, for the tests.
 
-use patterm_wire::events::{Actor, EventRecord, Fact, GitEvidence, format_time};
+use patterm_wire::events::{Actor, AnswerEvidence, EventRecord, Fact, GitEvidence, format_time};
 use serde_json::{Map, Value, json};
 
 use super::evidence::Story;
@@ -53,6 +53,7 @@ pub(super) fn story() -> Story {
         question: question.into(),
         option: Some("Yes".into()),
         key: None,
+        evidence: AnswerEvidence::Chosen,
     };
     let events = [
         event(1, "p3", Actor::cli(), &created("lead")),

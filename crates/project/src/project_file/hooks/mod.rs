@@ -2,11 +2,13 @@
 
 mod argument;
 mod rate;
+mod request;
 #[cfg(test)]
 mod tests;
 mod url;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use patterm_wire::events::Fact;
@@ -14,12 +16,15 @@ use serde::Deserialize;
 
 pub use argument::{HookArgument, Placeholder};
 pub use rate::Rate;
+pub use request::HookRequest;
 pub use url::HookUrl;
 
 use super::check::Checked;
 use super::description::Description;
+use super::env_file;
 use super::fault::nearest;
 use super::limits::{HOOK_TIMEOUT, HOOKS, NAME_CHARS};
+use super::name::is_name;
 use super::schema::{COMMAND, Schema, key, required};
 use super::visible::{command_line, visible};
 
@@ -44,6 +49,17 @@ static HOOK: Schema = Schema::Table(&[
          event is JSON on its standard input.",
     ),
     key("post", Schema::Text, "A URL that gets the event as JSON. Redirects are not followed."),
+    key(
+        "headers",
+        Schema::Strings,
+        "Headers of the requests; `${NAME}` inserts a variable of yours or of `env_file`.",
+    ),
+    key(
+        "env_file",
+        Schema::Text,
+        "A file of NAME=VALUE lines, relative to the project: variables for `headers` or for the command. It is read \
+         for each event.",
+    ),
     key(
         "after_seconds",
         Schema::Seconds,
@@ -84,6 +100,8 @@ pub struct HookDefinition {
     pub on: Vec<String>,
     /// What it does.
     pub action: HookAction,
+    /// A file of variables for its headers or for its command, relative to the project.
+    pub env_file: Option<PathBuf>,
     /// How long an event must stay true.
     pub after: Duration,
     /// It does nothing while the process is shown in a view.
@@ -102,7 +120,7 @@ pub enum HookAction {
     /// It runs a program.
     Run(Vec<HookArgument>),
     /// It sends the event to a URL.
-    Post(HookUrl),
+    Post(HookRequest),
 }
 
 /// A hook as it is written.
@@ -113,6 +131,9 @@ pub(super) struct RawHook {
     name: Option<String>,
     run: Option<Vec<String>>,
     post: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    env_file: Option<PathBuf>,
     after_seconds: Option<f64>,
     #[serde(default)]
     unless_viewed: bool,
@@ -158,9 +179,14 @@ fn hook(
     for (n, kind) in raw.on.iter().enumerate() {
         check_type(checked, &format!("{path}.on[{n}]"), kind);
     }
+    if raw.post.is_none() && !raw.headers.is_empty() {
+        let message = "`headers` are for hooks with `post`".to_owned();
+        checked.fault(&format!("{path}.headers"), message, None);
+    }
+    env_file::check(checked, path, raw.env_file.as_deref());
     let action = match (raw.run, raw.post) {
         (Some(argv), None) => argument::arguments(checked, &format!("{path}.run"), argv),
-        (None, Some(url)) => url::read(checked, &format!("{path}.post"), &url),
+        (None, Some(url)) => request::read(checked, path, &url, raw.headers),
         (given, _) => {
             let message = match given {
                 Some(_) => "a hook has either `run` or `post`, not both",
@@ -198,6 +224,7 @@ fn hook(
         name,
         on: raw.on,
         action,
+        env_file: raw.env_file,
         after: seconds(raw.after_seconds, Duration::ZERO),
         unless_viewed: raw.unless_viewed,
         at_most,
@@ -234,10 +261,7 @@ fn check_type(checked: &mut Checked<'_>, path: &str, kind: &str) {
 }
 
 fn check_name(checked: &mut Checked<'_>, path: &str, name: &str) {
-    let is_name = (1..=NAME_CHARS).contains(&name.len())
-        && name.chars().all(is_plain)
-        && !name.starts_with('-');
-    if !is_name {
+    if !is_name(name) {
         let message = format!(
             "`{name}` is not a valid name: use 1 to {NAME_CHARS} letters, digits, dots, dashes and underscores"
         );
@@ -256,7 +280,7 @@ fn derived_name(action: &HookAction, names: &mut BTreeSet<String>) -> String {
             let program = arguments.first().map(ToString::to_string).unwrap_or_default();
             program.rsplit('/').next().unwrap_or_default().to_owned()
         }
-        HookAction::Post(url) => url.host().to_owned(),
+        HookAction::Post(request) => request.url.host().to_owned(),
     };
     let plain: String = whole.chars().filter(|c| is_plain(*c)).take(NAME_CHARS / 2).collect();
     let plain = match plain.trim_start_matches('-') {
@@ -282,7 +306,16 @@ impl HookDefinition {
                 let argv: Vec<_> = arguments.iter().map(ToString::to_string).collect();
                 description.line("runs", command_line(&argv));
             }
-            HookAction::Post(url) => description.line("posts to", visible(url.as_str())),
+            HookAction::Post(HookRequest { url, headers }) => {
+                description.line("posts to", visible(url.as_str()));
+                for (name, value) in headers {
+                    description.line("sends", format!("{}: {}", visible(name), visible(value)));
+                }
+            }
+        }
+        if let Some(file) = &self.env_file {
+            let file = visible(&file.to_string_lossy());
+            description.line("with", format!("the variables in {file}, as they are at each event"));
         }
         if self.texts {
             description.line("with", "texts of messages and keys that were typed");

@@ -2,9 +2,6 @@
 
 use hyper::Uri;
 
-use super::HookAction;
-use crate::project_file::check::Checked;
-
 /// An http or https URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookUrl {
@@ -34,17 +31,7 @@ impl HookUrl {
 }
 
 /// Reads a URL. Errors do not quote it, since it may contain a secret.
-pub(super) fn read(checked: &mut Checked<'_>, path: &str, text: &str) -> Option<HookAction> {
-    match parse(text) {
-        Ok(url) => Some(HookAction::Post(url)),
-        Err(message) => {
-            checked.fault(path, message.into(), None);
-            None
-        }
-    }
-}
-
-fn parse(text: &str) -> Result<HookUrl, &'static str> {
+pub(super) fn parse(text: &str) -> Result<HookUrl, &'static str> {
     let invalid = "it must be a URL that begins with https:// or http://";
     let uri: Uri = text.parse().map_err(|_| invalid)?;
     let secure = match uri.scheme_str() {
