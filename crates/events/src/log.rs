@@ -15,7 +15,7 @@ use crate::acting::current_actor;
 use crate::digest::{DigestSize, Digester, Window};
 use crate::error::EventError;
 use crate::new_event::{About, NewEvent};
-use crate::reading::{self, EventSource, Texts};
+use crate::reading::{self, EventSource, MOST_EVENTS, Texts};
 use crate::store::Store;
 use crate::syncing::SyncSignal;
 use crate::told::Told;
@@ -227,6 +227,57 @@ impl EventLog {
         Ok(low)
     }
 
+    /// The last event before a time that is wanted. Calls are left out. It may read many files, so it needs a thread that
+    /// may block.
+    pub fn last_before(
+        &self,
+        wall_ms: u64,
+        wanted: impl Fn(&EventRecord) -> bool,
+    ) -> Result<Option<EventRecord>, EventError> {
+        let Some(inner) = &self.0 else { return Ok(None) };
+        let mut end = self.first_since(wall_ms)?.saturating_sub(1);
+        let starts = reading::starts(Some(MOST_EVENTS), end).filter(|since| *since <= end);
+        for since in starts.collect::<Vec<_>>() {
+            let mut found = None;
+            inner.visit(since, end, |event| {
+                if wanted(&event) {
+                    found = Some(event);
+                }
+            })?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            end = since.saturating_sub(1);
+        }
+        Ok(None)
+    }
+
+    /// The first event after a time that is wanted, in the same way.
+    pub fn first_after(
+        &self,
+        wall_ms: u64,
+        wanted: impl Fn(&EventRecord) -> bool,
+    ) -> Result<Option<EventRecord>, EventError> {
+        let Some(inner) = &self.0 else { return Ok(None) };
+        let last = *self.last().borrow();
+        let mut since = self.first_since(wall_ms.saturating_add(1))?;
+        let mut count = MOST_EVENTS as u64;
+        while since <= last {
+            let end = since.saturating_add(count - 1).min(last);
+            let mut found = None;
+            inner.visit(since, end, |event| {
+                if found.is_none() && wanted(&event) {
+                    found = Some(event);
+                }
+            })?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            (since, count) = (end + 1, count.saturating_mul(reading::FURTHER));
+        }
+        Ok(None)
+    }
+
     /// Checks the whole log.
     pub fn verify(&self) -> Result<LogVerdict, EventError> {
         let Some(inner) = &self.0 else { return Ok(LogVerdict::default()) };
@@ -252,6 +303,23 @@ impl EventLog {
 }
 
 impl Inner {
+    /// Passes the events from `since` to `last`, apart from calls.
+    fn visit(
+        &self,
+        since: u64,
+        last: u64,
+        mut take: impl FnMut(EventRecord),
+    ) -> Result<(), EventError> {
+        let (source, _) = self.source(since);
+        reading::visit(source, since, last, |event, class| {
+            if class != Some(EventClass::Calls)
+                && let Ok(record) = serde_json::from_str(&event.json)
+            {
+                take(record);
+            }
+        })
+    }
+
     /// The newest events that match; reads no more of the log than necessary.
     fn newest(&self, query: &EventQuery) -> Result<Texts, EventError> {
         let mut page = Texts::default();
@@ -289,6 +357,7 @@ impl Inner {
             dropped_through: store.dropped_through(),
             checkpoint: store.checkpoint.clone(),
             last: store.written,
+            newest: store.newest(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use patterm_store::clock::{Clock, Moment};
 use patterm_wire::digest::StateTimes;
-use patterm_wire::events::Fact;
+use patterm_wire::events::{EventRecord, Fact};
 use tokio::sync::watch;
 
 use crate::digest::DigestSize;
@@ -78,6 +78,35 @@ fn a_digest_begins_at_a_time_a_number_or_where_the_last_one_ended() {
     assert_eq!(times(DigestStart::Seq(99)), of(0, 0, 0));
     let nothing = EventLog::none().digest(DigestStart::Beginning, SIZE).unwrap();
     assert_eq!((nothing.next, nothing.is_empty()), (1, true));
+}
+
+#[test]
+fn the_event_before_and_after_a_time_is_found_however_many_are_between() {
+    let dir = tempfile::tempdir().unwrap();
+    let (clock, now) = clock();
+    let log = EventLog::open(dir.path(), 8 << 20, clock).unwrap();
+    let blocked = || Fact::AgentBlocked { reason: "r".into(), question: None, options: Vec::new() };
+    log.record(p1(), blocked());
+    pass(&now, 1);
+    for _ in 0..3_000 {
+        log.record(p1(), Fact::PadDeleted { name: "notes".into() });
+    }
+    pass(&now, 1);
+    log.record(p1(), blocked());
+    let at = |minutes: u64| START + minutes * MINUTE;
+    let is_blocked = |event: &EventRecord| event.kind == "agent.blocked";
+    let before = |ms| log.last_before(ms, is_blocked).unwrap().map(|event| event.seq);
+    let after = |ms| log.first_after(ms, is_blocked).unwrap().map(|event| event.seq);
+    assert_eq!([before(at(0)), before(at(0) + 1), before(at(2)), before(at(3))], {
+        [None, Some(1), Some(1), Some(3_002)]
+    });
+    assert_eq!([after(0), after(at(0)), after(at(1)), after(at(2))], {
+        [Some(1), Some(3_002), Some(3_002), None]
+    });
+    let nothing = |_: &EventRecord| false;
+    assert!(log.last_before(at(9), nothing).unwrap().is_none());
+    assert!(log.first_after(0, nothing).unwrap().is_none());
+    assert!(EventLog::none().last_before(at(9), is_blocked).unwrap().is_none());
 }
 
 #[test]

@@ -20,8 +20,8 @@ const USUAL_EVENTS: usize = 100;
 /// Bytes of one page: no reader has to take more at once.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// How much further back the newest events are searched, each time that too few match.
-const FURTHER: u64 = 8;
+/// How much further events are searched, each time that too few match.
+pub(crate) const FURTHER: u64 = 8;
 
 /// What decides whether an event is wanted.
 #[derive(Deserialize)]

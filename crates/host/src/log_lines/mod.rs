@@ -11,7 +11,7 @@ use patterm_panes::Panes;
 use patterm_panes::data_plane::ProcessRun;
 use patterm_panes::process::{Process, ProcessId};
 use patterm_wire::logs::LogLine;
-use source::{Begin, LineSource};
+pub(crate) use source::{Begin, LineSource};
 
 /// Bytes of text in one part, apart from its last line.
 const PART_BYTES: usize = 128 << 10;

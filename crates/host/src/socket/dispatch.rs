@@ -20,6 +20,7 @@ use patterm_wire::events::{EventLines, EventQuery, ExportEvents, Fact, LogVerdic
 use patterm_wire::follow::MessageInfo;
 use patterm_wire::hooks::{HookList, HookTest, HookTested, ListHooks, TestHook};
 use patterm_wire::method::Empty;
+use patterm_wire::past::{PastRequest, PastResult, ReadPast};
 use patterm_wire::requests::{
     AnswerDialog, AnswerState, DialogAnswer, DialogAnswered, Dismiss, DismissRequest, Handover,
     Hook, HookEvent, HttpFlags, HttpOpened, MessageText, MessageTexts, Messages, MessagesRequest,
@@ -50,6 +51,7 @@ use crate::host::Host;
 use crate::mcp::{self, McpService, Notices, RequestParams};
 use crate::other_project::OtherProjectStarter;
 use crate::passed_environment::PassedEnvironment;
+use crate::past::{self, PastError};
 use crate::shared_tools::SharedToolsClient;
 use crate::tools::{Call, ErrorKind, Progress, Registry, ToolError};
 use crate::up::UpError;
@@ -410,6 +412,7 @@ impl Dispatch {
             Handover::NAME => self.serve::<Handover, _>(params, |host, Empty {}| end(host, None)),
             Messages::NAME => self.serve::<Messages, _>(params, messages),
             Usage::NAME => self.serve::<Usage, _>(params, measure),
+            ReadPast::NAME => self.serve::<ReadPast, _>(params, read_past),
             Dismiss::NAME => self.serve::<Dismiss, _>(params, dismiss),
             AnswerDialog::NAME => self.serve::<AnswerDialog, _>(params, answer_dialog),
             Trust::NAME => self.serve::<Trust, _>(params, trust),
@@ -607,6 +610,14 @@ async fn measure(host: Arc<Host>, request: UsageRequest) -> Result<UsageResult, 
     blocking(move || usage::measure(&host, request)).await
 }
 
+/// Shows processes as they were.
+async fn read_past(host: Arc<Host>, request: PastRequest) -> Result<PastResult, ErrorObject> {
+    blocking(move || past::read(&host, &request)).await?.map_err(|error| match error {
+        PastError::TooMuch(_) => ToolError::new(ErrorKind::Limit, error.to_string()).into_rpc(),
+        PastError::Events(error) => unreadable(error),
+    })
+}
+
 /// Dismisses a process's request for attention.
 async fn dismiss(host: Arc<Host>, request: DismissRequest) -> Result<Empty, ErrorObject> {
     let id = ProcessId::of(&request.process_id);
@@ -728,7 +739,15 @@ async fn wait_until_ready(
     let timeout = Duration::try_from_secs_f64(request.timeout_seconds).map_err(|error| {
         ErrorObject::invalid_params(format!("`timeout_seconds` is invalid: {error}"))
     })?;
-    let waited = host.lifecycle.wait_until_ready(&request.names, timeout.min(LONGEST_WAIT)).await;
+    let wait = host.lifecycle.wait_until_ready(&request.names, timeout.min(LONGEST_WAIT));
+    let waited = tokio::select! {
+        biased;
+        waited = wait => waited,
+        () = host.shutdown.cancelled() => {
+            let error = ToolError::interrupted(host.end(), "not everything was ready so far");
+            return Err(error.into_rpc());
+        }
+    };
     waited.map(|processes| WaitUntilReadyResult { processes }).map_err(up_error)
 }
 

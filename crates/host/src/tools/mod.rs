@@ -72,11 +72,16 @@ mod whoami;
 
 pub use error::{ErrorKind, ToolError};
 pub(crate) use messages::{last_messages, message_source};
+pub(crate) use moment::second_time;
+pub(crate) use moment::{Moment, gone};
 pub(crate) use named::named;
 pub use pattern::check_pattern;
+pub use process::check_label;
 pub(crate) use process::{is_owner, no_output, not_owner, output_problem};
 pub use progress::Progress;
 pub use registry::Registry;
+pub use send_input::check_key;
+pub use signal::check_signal;
 pub(crate) use timer::excerpt;
 pub use tool::{Call, Effect, Loading, Tool};
 

@@ -1,10 +1,11 @@
 //! A moment of a process, as callers name it: a place in its output, or a time.
 
 use patterm_events::EventLog;
-use patterm_keeper::log::offset_after;
+use patterm_keeper::log::{offset_after, time_at};
 use patterm_panes::Offset;
 use patterm_panes::data_plane::ProcessRun;
 use patterm_wire::events::{EventQuery, Fact, format_time, parse_time};
+use patterm_wire::tools::ScreenMoment;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
@@ -16,7 +17,7 @@ const CLOCK_CHANGES: usize = 100;
 /// An argument that names a moment.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Moment {
+pub(crate) enum Moment {
     Offset(u64),
     Time(String),
 }
@@ -35,10 +36,20 @@ impl JsonSchema for Moment {
     }
 }
 
+impl From<ScreenMoment> for Moment {
+    fn from(moment: ScreenMoment) -> Self {
+        match moment {
+            ScreenMoment::Offset(offset) => Self::Offset(offset),
+            ScreenMoment::Time(time) => Self::Time(time),
+        }
+    }
+}
+
 impl Moment {
-    /// The place in the output of a run, which began at `begin`.
-    pub(super) fn offset(
+    /// The place in the output of a run, which began at `begin`. Errors name the argument.
+    pub(crate) fn offset(
         &self,
+        argument: &'static str,
         run: &ProcessRun,
         begin: Offset,
         events: &EventLog,
@@ -46,32 +57,35 @@ impl Moment {
         let end = run.log.end();
         let offset = match self {
             Self::Offset(offset) => *offset,
-            Self::Time(time) => offset_at(time, run, begin, events)?,
+            Self::Time(time) => offset_at(argument, time, run, begin, events)?,
         };
         if offset > end {
             return Err(ToolError::invalid(
-                "at",
+                argument,
                 format_args!("is {offset}, but the output ends at {end}"),
             ));
         }
         if offset < begin.get() {
             let why = format_args!("is {offset}, but the current run began at {begin}");
-            return Err(ToolError::invalid("at", why));
+            return Err(ToolError::invalid(argument, why));
         }
         Ok(Offset::new(offset))
     }
 }
 
 /// The error for a moment whose output was dropped.
-pub(super) fn gone(run: &ProcessRun) -> ToolError {
-    let start = run.log.start();
+pub(crate) fn gone(run: &ProcessRun, begin: Offset) -> ToolError {
+    let first = run.first_moment(begin);
+    let time = time_at(&run.log.times(first.get(), u64::MAX), first.get());
+    let time = time.map_or_else(String::new, |time| format!(" ({})", format_time(time)));
     let message = format!(
-        "that screen is gone: the log has a limited size, and begins at offset {start} now"
+        "that screen is gone: the log has a limited size, and its first screen is that at offset {first}{time} now"
     );
     ToolError::new(ErrorKind::Unavailable, message)
 }
 
 fn offset_at(
+    argument: &'static str,
     given: &str,
     run: &ProcessRun,
     begin: Offset,
@@ -83,7 +97,7 @@ fn offset_at(
         let given: String = given.chars().take(40).collect();
         let why =
             format_args!("is {given:?}; it takes an offset or a time like 2026-11-16T09:12:03Z");
-        return Err(ToolError::invalid("at", why));
+        return Err(ToolError::invalid(argument, why));
     };
     let marks = run.log.times(begin.get(), u64::MAX);
     let end = run.log.end();
@@ -94,10 +108,10 @@ fn offset_at(
     };
     if time < first.wall_ms {
         if run.log.start() > begin.get() {
-            return Err(gone(run));
+            return Err(gone(run, begin));
         }
         let why = format_args!("is before its first output, at {}", format_time(first.wall_ms));
-        return Err(ToolError::invalid("at", why));
+        return Err(ToolError::invalid(argument, why));
     }
     if let Some(again) = second_time(time, events) {
         let (first, second) = (offset(time), offset(again));
@@ -106,7 +120,7 @@ fn offset_at(
                 "is ambiguous, because the clock was set back: it was {given} at offset {first} and, \
                  later, at about offset {second}; pass one of them"
             );
-            return Err(ToolError::invalid("at", why));
+            return Err(ToolError::invalid(argument, why));
         }
     }
     Ok(offset(time))
@@ -114,7 +128,7 @@ fn offset_at(
 
 /// If the clock showed a time once more after it was set back: when that was, counted on as if it had not been set. The
 /// log counts like this.
-fn second_time(time: u64, events: &EventLog) -> Option<u64> {
+pub(crate) fn second_time(time: u64, events: &EventLog) -> Option<u64> {
     let types = vec!["system.clock_changed".to_owned()];
     let query = EventQuery { types, limit: Some(CLOCK_CHANGES), ..EventQuery::default() };
     let page = events.read(&query).ok()?;
