@@ -12,12 +12,15 @@ use std::time::Duration;
 use patterm_host::registry;
 use patterm_host::runtime::{self, RuntimeDir};
 use patterm_host::{PANE_VARIABLE, PERSON, Project};
+use patterm_keeper::{CrashGuard, TerminalRestore};
+use patterm_store::clock::Clock;
 use patterm_store::state::{self, StateDir};
 use patterm_tui::{ColourDepth, Options, SavedLayout, ServerConnector, TerminalInfo};
 use patterm_wire::environment::CallerEnvironment;
 use patterm_wire::requests::ServerEntry;
 
 use crate::print::print;
+use crate::verbs::Since;
 use crate::{hung, pad_editor, settings_path, start, tmux};
 
 /// Whether there is a terminal to show it on.
@@ -56,6 +59,7 @@ pub(crate) fn run(process: Option<String>) -> anyhow::Result<()> {
     let (settings_path, tmux_prefixes) = (settings_path::shown(), tmux::prefixes());
     let server = Box::new(ProjectServer::new(project, Folders::default()));
     let utc_offset = chrono::Local::now().offset().local_minus_utc();
+    let _restored_in_a_crash = crash_guard();
     patterm_tui::run(Options {
         process,
         depth,
@@ -68,6 +72,16 @@ pub(crate) fn run(process: Option<String>) -> anyhow::Result<()> {
     })?;
     print("detached; everything keeps running, and `patterm` attaches again");
     Ok(())
+}
+
+/// Restores the terminal if a signal kills this process. Without a terminal, the TUI says so itself.
+fn crash_guard() -> Option<CrashGuard> {
+    use rustix::fs::{Mode, OFlags, open};
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = open("/dev/tty", flags, Mode::empty()).ok()?;
+    let before = rustix::termios::tcgetattr(&file).ok()?;
+    let restore = TerminalRestore { file, before, leave: patterm_tui::LEAVE };
+    Some(patterm_keeper::restore_terminal(restore, &[]))
 }
 
 /// The version of the layout file.
@@ -239,6 +253,10 @@ impl ServerConnector for ProjectServer {
     fn enter(&self) {
         // If the folder is gone, verbs that need it say so.
         let _ = self.go_to_folder(&self.project);
+    }
+
+    fn read_time(&self, text: &str) -> Result<u64, String> {
+        text.parse::<Since>()?.moment(&Since::now(Clock::system().wall_ms()))
     }
 
     #[expect(clippy::disallowed_methods, reason = "the user's browser, outside of all panes")]

@@ -49,6 +49,8 @@ pub(crate) enum Action {
     Broadcast,
     Tree,
     Scrollback,
+    Past,
+    PastOfAll,
     Paste,
     Attention,
     Dismiss,
@@ -90,6 +92,17 @@ impl Action {
         }
     }
 
+    /// How many keys its list may have, and whether it must have all of them; `None` if there is no limit.
+    pub(crate) fn key_count(self) -> Option<KeyCount> {
+        match self {
+            Self::PaneTo(_) | Self::Resize(_) | Self::ResizeMore(_) => {
+                Some(KeyCount::OneForEachSide)
+            }
+            Self::Arrange(_) => Some(KeyCount::AtMost(Arrangement::ALL.len())),
+            _ => None,
+        }
+    }
+
     /// Whether each of its keys does something different.
     pub(crate) fn is_family(self) -> bool {
         self.nth(0) != self.nth(1)
@@ -105,9 +118,47 @@ impl Action {
         matches!(self, Self::Resize(_) | Self::ResizeMore(_))
     }
 
+    /// Whether it ends or leaves something.
+    pub(crate) fn ends_something(self) -> bool {
+        matches!(
+            self,
+            Self::Close
+                | Self::Stop
+                | Self::Restart
+                | Self::ClosePane
+                | Self::ClosePage
+                | Self::Detach
+        )
+    }
+
     /// Whether it must have a key: without these, a user could not find out about the others, or leave.
     pub(crate) fn is_essential(self) -> bool {
         matches!(self, Self::Detach | Self::Help | Self::Palette)
+    }
+}
+
+/// How many keys a list of an action's keys has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyCount {
+    /// Left, down, up and right.
+    OneForEachSide,
+    /// At most this many.
+    AtMost(usize),
+}
+
+impl KeyCount {
+    /// Why a list of this length is wrong; an empty one means no keys.
+    pub(crate) fn refuse(self, count: usize) -> Option<String> {
+        match self {
+            Self::OneForEachSide if count != 0 && count != Side::ALL.len() => Some(format!(
+                "takes a list of {} keys, for left, down, up and right, but this has {count}",
+                Side::ALL.len()
+            )),
+            Self::AtMost(most) if count > most => {
+                Some(format!("takes at most {most} keys, but this list has {count}"))
+            }
+            Self::OneForEachSide | Self::AtMost(_) => None,
+        }
     }
 }
 
@@ -136,7 +187,7 @@ const fn info(
 
 /// All actions, in the order in which they are shown. If tmux has a default key for an action, it is the same here.
 #[rustfmt::skip]
-pub(crate) const ACTIONS: [ActionInfo; 59] = [
+pub(crate) const ACTIONS: [ActionInfo; 61] = [
     info(Action::NewPage, "new-page", &["c"], "new page", "start a shell on a new page"),
     info(Action::Agent, "new-agent", &["a"], "new agent", "start an agent in this pane"),
     info(Action::AgentBeside, "new-agent-beside", &["A"], "agent beside", "start an agent beside this pane, in its folder"),
@@ -175,6 +226,8 @@ pub(crate) const ACTIONS: [ActionInfo; 59] = [
     info(Action::Dashboard, "dashboard", &["D"], "dashboard", "all processes with CPU, memory, ports and last lines"),
     info(Action::Tree, "tree", &["b"], "tree", "hide or show the tree"),
     info(Action::Scrollback, "scroll", &["[", "page-up"], "scroll", "scroll back, search, copy"),
+    info(Action::Past, "past", &["h"], "back in time", "show this pane as it was; everything keeps running"),
+    info(Action::PastOfAll, "past-of-all", &["H"], "all back", "show all panes as they were at the same moment"),
     info(Action::Paste, "paste", &["]"], "paste", "type what was copied last"),
     info(Action::Attention, "attention", &["u"], "attention", "jump to an agent that needs you"),
     info(Action::Overview, "overview", &["L"], "projects", "all projects: jump to one, or answer a question there"),
@@ -198,6 +251,50 @@ pub(crate) const ACTIONS: [ActionInfo; 59] = [
     info(Action::SendLeader, "send-leader", &[], "leader key", "send the leader key to the program"),
     info(Action::Detach, "detach", &["d"], "detach", "leave; everything keeps running"),
 ];
+
+/// What tmux calls an action: the palette finds it by these words too.
+pub(crate) fn tmux_names(action: Action) -> &'static str {
+    match action {
+        Action::NewPage => "new-window neww",
+        Action::SplitBeside => "split-window -h splitw",
+        Action::SplitBelow => "split-window -v splitw",
+        Action::PaneTo(_) => "select-pane -L -D -U -R",
+        Action::OtherPane | Action::PaneBefore => "select-pane -t",
+        Action::LastPane => "last-pane",
+        Action::Labels => "display-panes",
+        Action::ChooseProcess => "choose-tree find-window",
+        Action::ClosePane | Action::Close => "kill-pane",
+        Action::Zoom => "resize-pane -Z",
+        Action::Resize(_) | Action::ResizeMore(_) => "resize-pane -L -D -U -R",
+        Action::NextLayout => "next-layout",
+        Action::Arrange(_) => {
+            "select-layout even-horizontal even-vertical main-horizontal main-vertical tiled"
+        }
+        Action::SwapNext => "swap-pane -D",
+        Action::SwapPrevious => "swap-pane -U",
+        Action::Rotate => "rotate-window",
+        Action::BreakPane => "break-pane",
+        Action::JoinPane => "join-pane",
+        Action::MovePane => "move-pane",
+        Action::Broadcast => "set-window-option synchronize-panes",
+        Action::NextPage => "next-window",
+        Action::PreviousPage => "previous-window",
+        Action::LastPage => "last-window",
+        Action::Page(_) => "select-window",
+        Action::Pages => "choose-tree -w list-windows choose-window",
+        Action::RenamePage => "rename-window",
+        Action::ClosePage => "kill-window",
+        Action::Scrollback => "copy-mode",
+        Action::Paste => "paste-buffer",
+        Action::Overview => "choose-tree -s switch-client list-sessions choose-session",
+        Action::Restart => "respawn-pane",
+        Action::Palette => "command-prompt",
+        Action::Help => "list-keys",
+        Action::SendLeader => "send-prefix",
+        Action::Detach => "detach-client",
+        _ => "",
+    }
+}
 
 /// The action with this name.
 pub(crate) fn named(name: &str) -> Option<&'static ActionInfo> {

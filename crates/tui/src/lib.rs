@@ -19,6 +19,7 @@ mod overview;
 mod page;
 mod pages;
 mod paint;
+mod past;
 mod probe;
 mod run;
 #[cfg(test)]
@@ -34,7 +35,7 @@ mod trust;
 mod update;
 mod view;
 
-pub use outer::TerminalInfo;
+pub use outer::{LEAVE, TerminalInfo};
 pub use paint::ColourDepth;
 pub use probe::TerminalFeatures;
 pub use run::{Error, Options, ServerConnector, run};

@@ -14,6 +14,7 @@ use crate::dashboard::Dashboard;
 use crate::layout::{Direction, Divider, Layout, PaneId};
 use crate::logs::LogsView;
 use crate::overview::{AnswerPanel, Overview, Place};
+use crate::past::TimeBar;
 use crate::saved_layout::SavedLayout;
 use crate::settings::{Settings, Theme};
 use crate::trust::TrustPanel;
@@ -103,6 +104,8 @@ pub(crate) enum Mode {
     Help { top: usize },
     /// The logs of all processes.
     Logs,
+    /// Panes show the past.
+    Past,
     /// A line is being typed.
     Line { question: Question, text: String },
     /// The user is asked to confirm.
@@ -120,7 +123,11 @@ pub(crate) enum Mode {
     /// A question of an agent, to answer it without going there.
     Answer(AnswerPanel),
     /// The process that the user typed into was closed; keys are ignored until the user has noticed.
-    Interrupted { name: String },
+    Interrupted {
+        name: String,
+        /// Keys that went nowhere since.
+        ignored: usize,
+    },
 }
 
 /// What the user drags with the mouse.
@@ -161,6 +168,8 @@ pub(crate) struct Notice {
 pub(crate) enum NoticeSubject {
     /// The state of the project file; the notice goes when that changes.
     ProjectFile,
+    /// The user's `config.toml`; the notice goes when its problems change.
+    UsersSettings,
     Other,
 }
 
@@ -206,6 +215,10 @@ pub(crate) struct Model {
     pub(crate) settings_error: Option<String>,
     /// The logs, while they are shown.
     pub(crate) logs: Option<LogsView>,
+    /// The past, while it is shown.
+    pub(crate) past: Option<TimeBar>,
+    /// The number of the last time bar.
+    pub(crate) last_time_bar: u64,
     /// Seconds that local times are ahead of UTC.
     pub(crate) utc_offset: i32,
     pub(crate) agents: Option<Vec<AgentInfo>>,
@@ -295,6 +308,8 @@ impl Model {
             settings: Settings::default(),
             settings_error: None,
             logs: None,
+            past: None,
+            last_time_bar: 0,
             utc_offset: 0,
             agents: None,
             pads: Vec::new(),

@@ -50,11 +50,7 @@ impl Pane {
     /// The column and row of its screen at the top left of a room: a screen for a larger terminal is shown so that the
     /// cursor is in view.
     pub(crate) fn origin(&self, columns: u16, rows: u16) -> (u16, u16) {
-        let (size, cursor) = (self.screen.size(), self.screen.cursor());
-        let begin = |at: u16, room: u16, whole: u16| {
-            (at + 1).saturating_sub(room).min(whole.saturating_sub(room))
-        };
-        (begin(cursor.column, columns, size.columns), begin(cursor.row, rows, size.rows))
+        origin(&self.screen, columns, rows)
     }
 
     /// Its connection is closed; it keeps what it shows, and will be attached again.
@@ -63,6 +59,15 @@ impl Pane {
         let bytes = self.screen.history().bytes();
         self.screen.history_mut().drop_oldest(bytes);
     }
+}
+
+/// The same for any screen.
+pub(crate) fn origin(screen: &Screen, columns: u16, rows: u16) -> (u16, u16) {
+    let (size, cursor) = (screen.size(), screen.cursor());
+    let begin = |at: u16, room: u16, whole: u16| {
+        (at + 1).saturating_sub(room).min(whole.saturating_sub(room))
+    };
+    (begin(cursor.column, columns, size.columns), begin(cursor.row, rows, size.rows))
 }
 
 /// A page: some panes and their layout.

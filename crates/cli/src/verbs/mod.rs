@@ -2,6 +2,7 @@
 
 mod agent;
 mod agents;
+mod at;
 mod attach;
 mod blame;
 mod call;
@@ -15,6 +16,7 @@ mod digest;
 mod doctor;
 mod environment;
 mod events;
+mod export;
 mod generate;
 mod help;
 mod hook;
@@ -30,6 +32,8 @@ mod messages;
 mod overview;
 mod pads;
 mod ps;
+mod recorded;
+mod replay;
 mod restart;
 mod restore;
 mod run;
@@ -45,11 +49,13 @@ mod spawn;
 mod start;
 mod status;
 mod stop;
+mod terminal;
 mod timers;
 mod token;
 mod trust;
 mod up;
 mod upgrade;
+mod user_settings;
 mod wait;
 
 use std::process::ExitCode;
@@ -59,6 +65,7 @@ use clap::Subcommand;
 use crate::mcp_stdio::McpStdioVerb;
 
 pub(crate) use help::parse;
+pub(crate) use logs::Since;
 
 /// The verbs as `patterm --help` lists them.
 const GROUPS: &[(&str, &[&str])] = &[
@@ -67,7 +74,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Look",
         &[
             "overview", "ps", "status", "logs", "screen", "search", "wait", "agents", "messages",
-            "timers", "events", "digest", "hooks", "blame",
+            "timers", "events", "digest", "replay", "export", "hooks", "blame",
         ],
     ),
     ("Act", &["send", "key", "message", "start", "stop", "restart", "close", "down", "restore"]),
@@ -91,6 +98,7 @@ pub(crate) enum Verb {
     Doctor(doctor::DoctorVerb),
     Down(up::DownVerb),
     Events(events::EventsVerb),
+    Export(export::ExportVerb),
     Hook(hook::HookVerb),
     Hooks(hooks::HooksVerb),
     Init(init::InitVerb),
@@ -107,6 +115,7 @@ pub(crate) enum Verb {
     Pad(pads::PadVerb),
     Pads(pads::PadsVerb),
     Ps(ps::PsVerb),
+    Replay(replay::ReplayVerb),
     Restart(restart::RestartVerb),
     Restore(restore::RestoreVerb),
     Run(run::RunVerb),
@@ -144,6 +153,7 @@ impl Verb {
             Self::Doctor(verb) => verb.run(),
             Self::Down(verb) => verb.run(),
             Self::Events(verb) => verb.run(),
+            Self::Export(verb) => verb.run(),
             Self::Hook(verb) => verb.run(),
             Self::Hooks(verb) => verb.run(),
             Self::Init(verb) => verb.run(),
@@ -161,6 +171,7 @@ impl Verb {
             Self::Pad(verb) => verb.run(),
             Self::Pads(verb) => verb.run(),
             Self::Ps(verb) => verb.run(),
+            Self::Replay(verb) => verb.run(),
             Self::Restart(verb) => verb.run(),
             Self::Restore(verb) => verb.run(),
             Self::Run(verb) => verb.run(),

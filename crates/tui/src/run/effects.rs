@@ -63,6 +63,10 @@ impl Tui {
                 }
             }
             Effect::CloseLogs => self.logs = None,
+            Effect::ReadTime(text) => {
+                let time = self.server.read_time(&text);
+                self.handle(Event::TimeRead(time));
+            }
             Effect::Call { method, params, purpose } => self.call(method, &params, purpose),
             Effect::AnswerSelection { number, shown } => {
                 let answer = SelectionAnswer { number, shown };

@@ -92,6 +92,9 @@ pub trait ServerConnector {
     /// Makes the project's folder the current folder again.
     fn enter(&self);
 
+    /// The time that the user means with a text, in milliseconds since 1970, or why it is not one.
+    fn read_time(&self, text: &str) -> Result<u64, String>;
+
     /// Opens a web link in the user's browser; false if there is none.
     fn open_link(&self, link: &str) -> bool;
 
@@ -405,7 +408,9 @@ impl Tui {
     /// Whether it is output of a pane that is not shown.
     fn is_hidden(&self, event: &Event) -> bool {
         let Event::Frame(pane, _) = event else { return false };
-        is_dashboard_open(&self.model) || (self.model.zoomed && *pane != self.model.focus)
+        let shows_past = self.model.past.as_ref().is_some_and(|bar| bar.covers(*pane));
+        let is_behind = self.model.zoomed && *pane != self.model.focus;
+        is_dashboard_open(&self.model) || shows_past || is_behind
     }
 
     /// Whether it is output of the pane with the focus.

@@ -129,9 +129,13 @@ impl Tui {
         self.model.away.absence.waits().then(|| self.typed + DIGEST_PAUSE)
     }
 
-    /// Whether a countdown is visible.
+    /// Whether something that counts the seconds is visible.
     pub(super) fn counts_down(&self) -> bool {
-        let open = matches!(self.model.mode, Mode::List { kind: ListKind::Timers, .. });
-        open && !self.model.snapshot.timers.is_empty()
+        match self.model.mode {
+            Mode::List { kind: ListKind::Timers, .. } => !self.model.snapshot.timers.is_empty(),
+            // How long ago it was.
+            Mode::Past => true,
+            _ => false,
+        }
     }
 }

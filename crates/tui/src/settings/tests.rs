@@ -35,8 +35,10 @@ fn every_default_key_works_and_none_is_assigned_twice() {
     assert_eq!(keys.after.len(), ACTIONS.iter().map(|e| e.keys.len()).sum::<usize>() + 1);
     assert_eq!(keys.after_leader(&key("ctrl+b")), Some(Action::SendLeader));
     assert_eq!(keys.after_leader(&key("shift+p")), Some(Action::Ports), "in either form");
-    assert_eq!(keys.after_leader(&key("ctrl+d")), Some(Action::Detach), "ctrl still pressed");
-    assert_eq!(keys.after_leader(&key("h")), None);
+    assert_eq!(keys.after_leader(&key("ctrl+u")), Some(Action::Attention), "ctrl still pressed");
+    assert_eq!(keys.after_leader(&key("ctrl+d")), None, "that must not end or leave anything");
+    assert_eq!(keys.after_leader(&key("ctrl+x")), None);
+    assert_eq!(keys.after_leader(&key("y")), None);
     assert_eq!(keys.press(Action::Restart), "ctrl+b R");
 }
 
@@ -106,6 +108,31 @@ fn reassigning_a_key_leaves_an_action_to_the_palette_unless_it_is_essential() {
     check(
         "[direct]\n\"ctrl+b\" = \"zoom\"\n\"alt+x\" = \"zoom\"\n\"alt+X\" = \"stop\"",
         &["tui.toml:2:1: `ctrl+b` is assigned to both `leader` and `zoom`"],
+    );
+}
+
+#[test]
+fn a_list_with_the_wrong_number_of_keys_is_an_error() {
+    for name in ["go-to-pane", "resize-pane", "resize-pane-more"] {
+        for (keys, count) in
+            [("\"h\"", 1), ("[\"H\", \"J\", \"K\"]", 3), ("[\"H\", \"J\", \"K\", \"L\", \"M\"]", 5)]
+        {
+            let at = format!("tui.toml:2:{}", name.len() + 4);
+            let why = "takes a list of 4 keys, for left, down, up and right, but this has";
+            check(&format!("[keys]\n{name} = {keys}"), &[&format!("{at}: `{name}` {why} {count}")]);
+        }
+        for right in ["false", "[]", "[\"H\", \"J\", \"K\", \"A\"]"] {
+            read(&format!("[keys]\n{name} = {right}"));
+        }
+    }
+    let keys = ["1", "2", "3", "4", "5", "6"].map(|key| format!("\"alt+{key}\""));
+    check(
+        &format!("[keys]\nlayout = [{}]", keys.join(", ")),
+        &["tui.toml:2:10: `layout` takes at most 5 keys, but this list has 6"],
+    );
+    assert_eq!(
+        read("[keys]\nlayout = [\"E\"]").keys.shown(crate::action::named("layout").unwrap()),
+        Some("E".to_owned())
     );
 }
 

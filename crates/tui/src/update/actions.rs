@@ -12,12 +12,13 @@ use patterm_wire::tools::{
 use super::panes::{fit, put_here, remove, show, show_here};
 use super::{
     CallPurpose, Effect, answering, arranging, dashboard, digest, keyboard, logs, notify, overview,
-    pages, restore, scrolling, split, trust,
+    pages, past, restore, scrolling, split, trust,
 };
 use crate::action::Action;
 use crate::layout::Direction;
 use crate::list::{self, Choice};
 use crate::model::{AgentToStart, Confirmation, ListKind, Mode, Model, Question, is_alive, need};
+use crate::past::TimeScope;
 
 /// Performs an action.
 pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) {
@@ -50,8 +51,10 @@ pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) 
         }
         Action::ChooseProcess => open(model, ListKind::Processes),
         Action::Scrollback => scrolling::begin(model, model.focus, effects),
+        Action::Past => past::open(model, TimeScope::Pane(model.focus), effects),
+        Action::PastOfAll => past::open(model, TimeScope::Page, effects),
         Action::Paste => scrolling::paste(model, effects),
-        Action::Attention => attention(model),
+        Action::Attention => attention(model, effects),
         Action::Dismiss => dismiss(model, effects),
         Action::Overview => overview::open(model, effects),
         Action::Digest => digest::open(model, effects),
@@ -187,13 +190,12 @@ fn ask_to_close_page(model: &mut Model) {
     }
 }
 
-/// Lists the agents that need the user, even a single one: if that were shown at once, the Enter meant for the
-/// list would answer its dialog unread.
-fn attention(model: &mut Model) {
-    match model.needing_attention().is_empty() {
-        true => notify(model, "no agent needs you", false),
-        false => open(model, ListKind::Attention),
-    }
+/// Lists the agents that need the user, also in other projects; even a single one: if that were shown at once, the
+/// Enter meant for the list would answer its dialog unread. The list stays open if nobody needs the user, since the
+/// other projects answer a little later.
+fn attention(model: &mut Model, effects: &mut Vec<Effect>) {
+    open(model, ListKind::Attention);
+    overview::look(model, effects);
 }
 
 /// Shows a process that needs the user, with the reason until a key is pressed.
@@ -328,10 +330,18 @@ pub(super) fn answered(
 pub(super) fn answer_chosen(model: &mut Model, at: usize) {
     let Mode::List { kind: ListKind::Attention, filter, .. } = &model.mode else { return };
     let item = list::items(model, ListKind::Attention, filter).into_iter().nth(at);
-    let Some(Choice::Show(id)) = item.map(|item| item.choice) else { return };
-    if let Some(process) = model.process(&id).cloned() {
+    let (project, process) = match item.map(|item| item.choice) {
+        Some(Choice::Show(id)) => (None, model.process(&id).cloned()),
+        Some(Choice::Elsewhere(place)) => {
+            let overview = model.overview.as_ref();
+            let process = overview.and_then(|overview| overview.process(&place)).cloned();
+            (Some(place.key), process)
+        }
+        _ => return,
+    };
+    if let Some(process) = process {
         let list = Some((at, filter.clone()));
-        answering::open(model, None, &process);
+        answering::open(model, project, &process);
         if let Mode::Answer(panel) = &mut model.mode {
             panel.list = list;
         }
@@ -368,6 +378,10 @@ pub(super) fn choose(model: &mut Model, kind: ListKind, at: usize, effects: &mut
             model.mode = Mode::Typing;
             pages::join(model, pane, effects);
         }
+        Choice::Elsewhere(place) => {
+            model.mode = Mode::Typing;
+            overview::go_to(model, &place, effects);
+        }
         Choice::Start(agent) => {
             let here = model.selected().map(|process| process.id.clone());
             let (direction, folder_of) = match kind {
@@ -390,5 +404,9 @@ pub(super) fn choose(model: &mut Model, kind: ListKind, at: usize, effects: &mut
             effects.push(Effect::call::<ReadPad>(&PadRef { name }, purpose));
         }
         Choice::Notify(text) => notify(model, &text, true),
+        Choice::Hint(text) => {
+            model.mode = Mode::Typing;
+            notify(model, &text, false);
+        }
     }
 }

@@ -4,6 +4,7 @@ use patterm_wire::ErrorObject;
 use patterm_wire::digest::ReadDigest;
 use patterm_wire::error::METHOD_NOT_FOUND;
 use patterm_wire::method::Method;
+use patterm_wire::past::ReadPast;
 use patterm_wire::requests::{AnswerDialog, Messages};
 use patterm_wire::restore::Restore;
 use patterm_wire::servers::Servers;
@@ -15,7 +16,7 @@ use patterm_wire::usage::Usage;
 use serde_json::Value;
 
 use super::{
-    CallPurpose, Effect, answering, dashboard, digest, keyboard, local_error, notify, panes,
+    CallPurpose, Effect, answering, dashboard, digest, keyboard, local_error, notify, panes, past,
     restore, split, trust,
 };
 use crate::action::Action;
@@ -87,6 +88,9 @@ fn use_result(
             let ports = read::<GetProcessPorts>(result)?.ports;
             model.ports.extend(ports.into_iter().map(|port| (process.clone(), port)));
         }
+        CallPurpose::Past(number) => {
+            past::answered(model, *number, read::<ReadPast>(result)?, effects);
+        }
         CallPurpose::Servers => model.servers = read::<Servers>(result)?.servers,
         CallPurpose::ProjectFile => {
             trust::answered(model, read::<GetProjectStatus>(result)?.project_file);
@@ -113,6 +117,10 @@ fn failed(
 ) {
     if let CallPurpose::Digest { by_user: false } = purpose {
         return digest::failed(model, error.code == METHOD_NOT_FOUND);
+    }
+    if let CallPurpose::Past(number) = purpose {
+        let text = error_text(model, error);
+        return past::failed(model, *number, error, &text);
     }
     // Ports and older rows are extras: it does not matter if they are missing.
     if matches!(purpose, CallPurpose::Ports(_) | CallPurpose::Older(_) | CallPurpose::Looked) {

@@ -4,13 +4,14 @@ use patterm_screen::keys::KeyCode;
 use patterm_screen::{Key, Modes};
 
 use super::{
-    Effect, actions, answering, arranging, dashboard, digest, logs, mouse, notify, overview, panes,
-    restore, scrolling, trust,
+    Effect, actions, answering, arranging, dashboard, digest, keyboard, logs, mouse, notify,
+    overview, panes, past, restore, scrolling, trust,
 };
 use crate::action::{Action, typed};
 use crate::list;
 use crate::logs::LogsView;
 use crate::model::{ListKind, Mode, Model, Question, is_alive};
+use crate::past::TimeBar;
 use crate::{send, view};
 use patterm_screen::input::{InputEvent, KeyEvent};
 
@@ -21,6 +22,7 @@ const HELD_KEYS: usize = 8;
 pub(super) fn input(model: &mut Model, token: InputEvent, effects: &mut Vec<Effect>) {
     digest::note_input(model, &token, effects);
     if token.is_typed() {
+        keyboard::continue_after_pause(model);
         model.typed_at = Some(model.now);
     }
     match token {
@@ -79,6 +81,7 @@ fn key(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
             | Mode::Help { .. }
             | Mode::Labels
             | Mode::Digest(_)
+            | Mode::Past
             | Mode::Confirm(_),
             true,
         ) => {
@@ -171,6 +174,11 @@ fn paste(model: &mut Model, text: &[u8], effects: &mut Vec<Effect>) {
                 text.push_str(first_line);
             }
         }
+        Mode::Past => {
+            if let Some(text) = model.past.as_mut().and_then(TimeBar::typed) {
+                text.push_str(first_line);
+            }
+        }
         Mode::Typing => {
             if let Some(pane) = model.focused_pane().filter(|pane| pane.scroll.is_none()) {
                 match model.broadcast {
@@ -196,6 +204,10 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
     }
     if model.mode == Mode::Logs {
         logs::key(model, key);
+        return;
+    }
+    if model.mode == Mode::Past {
+        past::key(model, key, effects);
         return;
     }
     // Escape there also cancels the question without closing it.
@@ -260,10 +272,13 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
         Mode::Overview(place) => overview::key(model, &place, key, effects),
         Mode::Answer(panel) => answering::key(model, panel, key, effects),
         // Only escape and the leader end this mode.
-        interrupted @ Mode::Interrupted { .. } => model.mode = interrupted,
+        Mode::Interrupted { name, ignored } => {
+            model.mode = Mode::Interrupted { name, ignored: ignored + 1 };
+        }
         Mode::Typing
         | Mode::Leader
         | Mode::Logs
+        | Mode::Past
         | Mode::Digest(_)
         | Mode::Restore { .. }
         | Mode::Dashboard { .. } => {}

@@ -27,6 +27,9 @@ mod pages;
 #[cfg(test)]
 mod pages_tests;
 mod panes;
+mod past;
+#[cfg(test)]
+mod past_tests;
 #[cfg(test)]
 mod personal_tests;
 #[cfg(test)]
@@ -90,6 +93,8 @@ pub(crate) enum Event {
     LogsLost,
     /// The server refused to send the logs.
     LogsRefused(String),
+    /// A time that the user typed, in milliseconds since 1970, or why it is not one.
+    TimeRead(Result<u64, String>),
     /// The outcome of a call.
     Answer(CallPurpose, Result<Value, ErrorObject>),
     /// The new content of the settings file, or why it cannot be read.
@@ -124,6 +129,8 @@ pub(crate) enum CallPurpose {
     Pad(String),
     Message(u64),
     Ports(String),
+    /// The screens for the time bar with this number.
+    Past(u64),
     /// The shared MCP servers.
     Servers,
     /// The project file, and what it would run.
@@ -160,6 +167,8 @@ pub(crate) enum Effect {
     OpenLogs(LogsRequest),
     /// Close the connection for the logs.
     CloseLogs,
+    /// Find out which time the user means with this text.
+    ReadTime(String),
     /// Call a method or a tool.
     Call { method: &'static str, params: Value, purpose: CallPurpose },
     /// Call a method of another project's server.
@@ -211,10 +220,12 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         }
         Event::Snapshot(snapshot) => {
             let before = model.has_snapshot.then(|| model.snapshot.project_file.clone());
+            let settings_problem = model.snapshot.settings_problem.take();
             let was_connected = model.connected;
             let notifications = notices::new_notifications(model, &snapshot);
             panes::apply_snapshot(model, snapshot, &mut effects);
             notices::notify(model, notifications, &mut effects);
+            settings::note_problem(model, settings_problem.as_deref());
             trust::apply_snapshot(model, before.as_ref(), &mut effects);
             if !was_connected {
                 digest::connected(model, before.is_none(), &mut effects);
@@ -257,6 +268,7 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         Event::Logs(lines) => logs::take(model, lines),
         Event::LogsLost => logs::lost(model),
         Event::LogsRefused(why) => logs::refused(model, &why),
+        Event::TimeRead(time) => past::time_read(model, time, &mut effects),
         Event::Answer(asked, answer) => answers::take(model, asked, answer, &mut effects),
         Event::Settings(text) => settings::take(model, text, &mut effects),
         Event::Layout(saved) => sharing::take(model, saved, &mut effects),
@@ -279,6 +291,7 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
     notices::forget_bells(model);
     keyboard::forget_marks(model);
     logs::forget(model, &mut effects);
+    past::forget(model);
     effects
 }
 

@@ -4,8 +4,8 @@ use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
 
 use super::{
-    Effect, actions, dashboard, digest, logs, notify, overview, pages, panes, restore, scrolling,
-    trust,
+    Effect, actions, dashboard, digest, logs, notify, overview, pages, panes, past, restore,
+    scrolling, trust,
 };
 use crate::canvas::Rect;
 use crate::layout::PaneId;
@@ -282,6 +282,9 @@ fn over(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
     }
     if matches!(model.mode, Mode::Trust(_)) {
         return trust::wheel(model, event.wheel().unwrap_or(0));
+    }
+    if model.mode == Mode::Past {
+        return past::mouse(model, event, effects);
     }
     if model.mode == Mode::Logs {
         return logs::wheel(model, event.wheel().unwrap_or(0) as isize);

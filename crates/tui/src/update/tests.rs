@@ -43,9 +43,9 @@ fn everything_typed_goes_to_the_pane_except_after_the_leader() {
     let mut sample = Sample::new(80, 24);
     assert_eq!(sent(sample.type_in("ls\r\x03\x1b[A")), "ls\r\x03\x1b[A");
     assert_eq!(sent(sample.type_in("\x02\x02")), "\x02", "twice is the key itself");
-    assert_eq!(sent(sample.type_in("\x02h")), "", "an unassigned key does nothing");
+    assert_eq!(sent(sample.type_in("\x02y")), "", "an unassigned key does nothing");
     let notice = sample.model.notice.as_ref().map(|notice| notice.text.clone());
-    assert_eq!(notice.as_deref(), Some("ctrl+b h does nothing; ctrl+b ? shows all keys"));
+    assert_eq!(notice.as_deref(), Some("ctrl+b y does nothing; ctrl+b ? shows all keys"));
     assert_eq!(sent(sample.type_in("x")), "x");
     assert_eq!(sample.type_in("\x02d"), [Effect::Quit(None)]);
 }

@@ -11,7 +11,7 @@ use crate::sample::{Sample, others, project};
 use crate::update::{CallPurpose, Event};
 
 /// Every view: the keys that open it, and a text that must be visible even with 20 columns and 5 rows.
-const VIEWS: [(&str, &str); 34] = [
+const VIEWS: [(&str, &str); 37] = [
     ("", "lead says hello"),
     ("\x02", "new page"),
     ("\x02|", "new shell"),
@@ -35,6 +35,9 @@ const VIEWS: [(&str, &str); 34] = [
     ("\x02S", "no scratchpads"),
     ("\x02P", "no process has"),
     ("\x02v", "reading"),
+    ("\x02h", "reading"),
+    ("\x02ht09", "09"),
+    ("\x02|2\r\x02H", "esc now"),
     ("\x02x", "close lead"),
     ("\x02X", "stop lead"),
     ("\x02R", "restart lead"),

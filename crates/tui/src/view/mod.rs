@@ -20,6 +20,9 @@ mod overview;
 mod page_tests;
 mod pages;
 mod pane;
+mod past;
+#[cfg(test)]
+mod past_tests;
 mod prompt;
 mod restore;
 mod status;
@@ -40,6 +43,7 @@ pub(crate) use overlay::{LEADER_MS, last_top, list_row};
 pub(crate) use overview::overview_place;
 pub(crate) use pages::page_at;
 pub(crate) use pane::{PlainPane, plain_panes, redraw};
+pub(crate) use past::{moment_at, time_of};
 pub(crate) use restore::offer_row;
 pub(crate) use tree::process_at as tree_row;
 pub(crate) use trust::body as trust_body;

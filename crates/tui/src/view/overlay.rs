@@ -17,7 +17,11 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         Mode::Line { question: Question::Prompt(agent), text } => {
             prompt::draw(model, agent, text, canvas);
         }
-        Mode::Typing | Mode::Line { .. } | Mode::Confirm(_) | Mode::Interrupted { .. } => {}
+        Mode::Typing
+        | Mode::Past
+        | Mode::Line { .. }
+        | Mode::Confirm(_)
+        | Mode::Interrupted { .. } => {}
         // A user who knows the key presses it at once and needs no list.
         Mode::Leader if model.now < model.leader_at.saturating_add(LEADER_MS) => {}
         Mode::Leader => leader(model, canvas),
@@ -123,7 +127,7 @@ fn draw_list(model: &Model, kind: ListKind, chosen: usize, filter: &str, canvas:
             inner.x + 1,
             inner.y,
             inner.right(),
-            list::when_empty(kind),
+            list::when_empty(model, kind),
             &model.theme().dim,
         );
     }
@@ -198,13 +202,18 @@ fn draw_text(model: &Model, title: &str, top: usize, canvas: &mut Canvas) {
 }
 
 /// What the help says after the keys.
-const HELP: [&str; 5] = [
+const HELP: [&str; 6] = [
     "In the tree: @ agent, $ command, > shell; ● working or running, ○ idle, ◆ waiting for you, ! asks for \
-     attention, ↺ interrupted, → marked, * bell, • new output.",
+     attention, ↺ interrupted, → marked, * bell, • new output that you have not seen.",
     "In the dashboard: arrows choose a row and the column to sort by, r reverses the order, enter shows the \
      process; restart, stop and close work without the leader.",
-    "In scrollback: arrows, hjkl, w, b and e, page up and down, g and G; / searches, n and N repeat the search; \
-     v, V or ctrl+v selects text, rows or a block, o the last command's output; y or enter copies, q closes.",
+    "In scrollback: arrows, hjkl, w, b and e, page up and down, g and G; a number before a movement repeats it; \
+     / searches, n and N repeat the search; v, V or ctrl+v selects text, rows or a block, o the last command's \
+     output; y or enter copies, q closes.",
+    "Back in time: left and right step a second, up and down ten, page up and down a minute, g and G go to the \
+     beginning and to now; comma and full stop step from change to change; e, m, s, a go back to an event, a message, \
+     a state, a request for attention, with shift forward; / searches, n and N repeat the search; t or a digit takes a \
+     time; tab switches between this pane and all; esc returns to now.",
     "In the logs: tab shows one process, f only lines with a text; / searches, n and N repeat the search; G \
      follows, q closes.",
     "Mouse: click in the tree or on a page's name, scroll with the wheel, drag to copy (with alt: a block), \
@@ -216,7 +225,7 @@ fn help(model: &Model) -> Vec<String> {
     let keys = &model.settings.keys;
     let leader = keys.leader_name();
     let mut lines = Vec::new();
-    if let Some(error) = &model.settings_error {
+    for error in model.settings_error.iter().chain(&model.snapshot.settings_problem) {
         lines.extend(tree::wrap(&format!("✗ {error}"), usize::from(text_width_of(model))));
         lines.push(String::new());
     }

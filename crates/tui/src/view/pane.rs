@@ -2,11 +2,12 @@
 
 use patterm_screen::{Attributes, CursorShape, Screen, Size, Style, StyledRow};
 
-use super::style;
+use super::{past, style};
 use crate::action::Action;
 use crate::canvas::{Canvas, Caret, Rect};
 use crate::layout::{Direction, PaneId};
 use crate::model::{Mode, Model, Pane, is_alive};
+use crate::page::origin;
 use crate::scroll::Scroll;
 
 pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
@@ -20,12 +21,13 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         let Some(pane) = model.panes.get(&id) else { continue };
         let focused = id == model.focus;
         if model.has_titles() {
-            title(model, pane, room.cut_top(1).0, focused, canvas);
+            title(model, id, pane, room.cut_top(1).0, canvas);
         }
         let body = model.body(room);
-        match &pane.scroll {
-            Some(scroll) => rows(model, pane, scroll, body, canvas),
-            None => screen(model, pane, body, canvas),
+        match (past::bar_over(model, id), &pane.scroll) {
+            (Some(bar), _) => past::draw_pane(model, bar, pane, body, canvas),
+            (None, Some(scroll)) => rows(model, pane, scroll, body, canvas),
+            (None, None) => screen(model, pane, body, canvas),
         }
         if focused && model.mode == Mode::Typing {
             canvas.caret = caret(pane, body);
@@ -89,33 +91,52 @@ pub(crate) fn redraw(model: &Model, plain: PlainPane, rows: &[u16], canvas: &mut
     }
 }
 
-fn title(model: &Model, pane: &Pane, room: Rect, focused: bool, canvas: &mut Canvas) {
+fn title(model: &Model, id: PaneId, pane: &Pane, room: Rect, canvas: &mut Canvas) {
     for x in room.x..room.right() {
         canvas.put(x, room.y, room.right(), "─", &model.theme().dim);
     }
     let Some(process) = model.process(&pane.process) else { return };
     let (sign, word, state_style) = style::state(process, model.theme());
-    let has_keys = focused || model.broadcast;
+    let has_keys = id == model.focus || model.broadcast;
     let name_style = if has_keys { &model.theme().bar } else { &model.theme().text };
     let edge = room.right().saturating_sub(1);
     let x = canvas.put_cut(room.x + 1, room.y, edge, &format!(" {} ", process.name), name_style);
-    canvas.put_cut(x, room.y, edge, &format!(" {sign} {word} "), state_style);
+    match past::bar_over(model, id).and_then(|bar| bar.at_ms) {
+        Some(at_ms) => {
+            let text = format!(" ◂ {} ", past::time_of(model, at_ms));
+            canvas.put_cut(x, room.y, edge, &text, &model.theme().accent);
+        }
+        None => {
+            canvas.put_cut(x, room.y, edge, &format!(" {sign} {word} "), state_style);
+        }
+    }
 }
 
 fn screen(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
-    let size = pane.screen.size();
-    let reverse = pane.screen.modes().reverse_video;
-    let (left, top) = pane.origin(body.width, body.height);
+    draw_screen(model, &pane.screen, body, canvas);
+    other_size(model, pane, body, canvas);
+    if let Some(why) = &pane.refused {
+        canvas.put_cut(body.x, body.y, body.right(), why, &model.theme().dim);
+    }
+    output_problem(model, pane, body, canvas);
+    ended(model, pane, body, canvas);
+}
+
+/// Draws a screen, or the part of it around the cursor.
+pub(super) fn draw_screen(model: &Model, screen: &Screen, body: Rect, canvas: &mut Canvas) {
+    let size = screen.size();
+    let reverse = screen.modes().reverse_video;
+    let (left, top) = origin(screen, body.width, body.height);
     for row in 0..body.height.min(size.rows) {
-        let styled = pane.screen.styled_row(top + row);
+        let styled = screen.styled_row(top + row);
         let edge = body.right().min(body.x + size.columns);
-        let spans = pane.screen.colours().apply(&styled.spans, size.columns);
+        let spans = screen.colours().apply(&styled.spans, size.columns);
         canvas.put_runs_from(left, (body.x, body.y + row), edge, &spans);
     }
     if reverse {
         canvas.restyle(body, flip);
     }
-    // The screen is smaller because of another view.
+    // The screen is smaller: another view is, or this one was.
     for y in body.y..body.bottom() {
         for x in body.x..body.right() {
             if x >= body.x + size.columns || y >= body.y + size.rows {
@@ -123,12 +144,6 @@ fn screen(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
             }
         }
     }
-    other_size(model, pane, body, canvas);
-    if let Some(why) = &pane.refused {
-        canvas.put_cut(body.x, body.y, body.right(), why, &model.theme().dim);
-    }
-    output_problem(model, pane, body, canvas);
-    ended(model, pane, body, canvas);
 }
 
 /// A program has its new size within this time.
@@ -215,7 +230,10 @@ fn rows(model: &Model, pane: &Pane, scroll: &Scroll, body: Rect, canvas: &mut Ca
         Some(number) if (24..40).contains(&body.width) && !scroll.search.is_empty() => {
             format!(" {number} of {} ", scroll.matches.len())
         }
-        _ => format!("{matches} {}/{} ", scroll.cursor.0 + 1, scroll.rows.len()),
+        _ => {
+            let count = scroll.count.map(|count| format!(" {count} ·")).unwrap_or_default();
+            format!("{count}{matches} {}/{} ", scroll.cursor.0 + 1, scroll.rows.len())
+        }
     };
     let place_width = crate::canvas::text_width(&place) as u16;
     let x = body.right().saturating_sub(place_width).max(body.x);

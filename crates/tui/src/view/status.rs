@@ -25,9 +25,12 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         canvas.caret = Some(crate::canvas::Caret { x, y, shape, blinking: false });
         return;
     }
-    if let Mode::Interrupted { name } = &model.mode {
-        let text = format!("✗ {}", crate::list::one_line(&interrupted_text(model, name)));
+    if let Mode::Interrupted { name, ignored } = &model.mode {
+        let text = format!("✗ {}", crate::list::one_line(&interrupted_text(model, name, *ignored)));
         return long_notice(model, &text, model.height, canvas);
+    }
+    if model.mode == Mode::Past && model.notice.is_none() {
+        return super::past::draw_bar(model, canvas);
     }
     let mut x = super::pages::draw(model, canvas);
     match &model.notice {
@@ -105,6 +108,7 @@ fn line(model: &Model) -> Option<(String, String)> {
         (Mode::Line { question: Question::RenamePage(number), text }, _) => {
             Some((format!("name of page {number}: "), text.clone()))
         }
+        (Mode::Past, _) => super::past::line(model),
         (Mode::Logs, _) => super::logs::line(model.logs.as_ref()?),
         (
             Mode::Confirm(confirmation) | Mode::Dashboard { confirmation: Some(confirmation), .. },
@@ -161,6 +165,9 @@ fn summary(model: &Model, room: usize) -> Vec<String> {
     let mut parts = Vec::new();
     if model.settings_error.is_some() {
         parts.push("✗ tui.toml".to_owned());
+    }
+    if model.snapshot.settings_problem.is_some() {
+        parts.push("✗ config.toml".to_owned());
     }
     let mut room = room;
     if model.broadcast {
@@ -224,6 +231,7 @@ fn keys(model: &Model) -> String {
         Mode::List { .. } => " type to filter  enter  esc ".to_owned(),
         Mode::Pad { .. } => " e edit  esc close ".to_owned(),
         Mode::Text { .. } | Mode::Help { .. } => " esc close ".to_owned(),
+        Mode::Past => " esc now ".to_owned(),
         Mode::Logs => " / search  f filter  tab process  esc close ".to_owned(),
         Mode::Dashboard { .. } => dashboard_keys(model),
         Mode::Trust(panel) => super::trust::keys(model, panel).to_owned(),
@@ -259,8 +267,15 @@ fn confirm(model: &Model, confirmation: &Confirmation) -> String {
 }
 
 /// The notice while keys are ignored.
-fn interrupted_text(model: &Model, name: &str) -> String {
+fn interrupted_text(model: &Model, name: &str, ignored: usize) -> String {
     let next = model.selected().map_or("patterm", |process| &process.name);
     let leader = model.settings.keys.press(Action::Help);
-    format!("{name} was closed while you were typing; esc continues in {next} ({leader}: keys)")
+    let ignored = match ignored {
+        0 => String::new(),
+        1 => "; 1 key went nowhere".to_owned(),
+        _ => format!("; {ignored} keys went nowhere"),
+    };
+    format!(
+        "{name} was closed while you were typing{ignored}; esc, or a pause, continues in {next} ({leader}: keys)"
+    )
 }

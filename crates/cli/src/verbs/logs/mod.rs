@@ -11,7 +11,8 @@ use patterm_wire::tools::{
 use serde::Serialize;
 
 use merged::MergedLogs;
-pub(super) use since::{Since, local_time};
+pub(crate) use since::Since;
+pub(super) use since::local_time;
 
 use crate::client::Client;
 use crate::print::{print_bytes, print_content, print_json, warn};

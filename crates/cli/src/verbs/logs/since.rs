@@ -1,6 +1,7 @@
 //! `--since`: a time, as people write it.
 
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone};
+use patterm_wire::events::format_time;
 
 const FORMS: &str = "a duration (10m, 1h30m, 45s, 2d), a clock time (14:30), a date (2026-11-18, 2026-11-18 14:30) or \
     an RFC 3339 time (2026-11-18T14:30:00Z)";
@@ -62,6 +63,18 @@ impl Since {
         let latest = now.timezone().from_local_datetime(&local).latest();
         let latest = latest.and_then(|time| u64::try_from(time.timestamp_millis()).ok());
         [first, latest.unwrap_or(first)]
+    }
+
+    /// The one moment that is meant, in milliseconds since 1970; an error if the time was twice.
+    pub(crate) fn moment<Z: TimeZone>(self, now: &DateTime<Z>) -> Result<u64, String> {
+        let moments = self.moments(now);
+        if moments[0] == moments[1] {
+            return Ok(moments[0]);
+        }
+        let [first, second] = moments.map(format_time);
+        Err(format!(
+            "the clocks were set back, so that time was twice: {first} and {second}; use one of them"
+        ))
     }
 
     /// The time now, in the time zone of this machine.
