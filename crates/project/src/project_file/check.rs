@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use patterm_panes::process::ProcessId;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
 use super::fault::{Fault, nearest};
 use super::limits::{FAULTS, MOST_SECONDS, NAME_CHARS};
+use super::name::{NameFault, is_name, name_fault};
 use super::schema::Schema;
 
 /// A file that is valid TOML, with its other errors.
@@ -144,7 +144,8 @@ impl<'t> Checked<'t> {
                         "groups" => Some("group"),
                         _ => None,
                     };
-                    if let Some(named) = named.filter(|_| ProcessId::is_like(name)) {
+                    let is_like_id = name_fault(name) == Some(NameFault::LikeId);
+                    if let Some(named) = named.filter(|_| is_like_id) {
                         let message = format!(
                             "`{name}` looks like a process's id, such as p1 or 1; give the {named} another name"
                         );
@@ -190,11 +191,6 @@ impl<'t> Checked<'t> {
 /// The reason in an error of the regex crate; the lines before it draw the pattern.
 pub(super) fn last_line(error: &str) -> String {
     error.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
-}
-
-fn is_name(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    (1..=NAME_CHARS).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('-')
 }
 
 /// A value in an error message.

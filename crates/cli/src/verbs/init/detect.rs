@@ -4,14 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::names::Suggestions;
 use super::suggestion::{Suggestion, is_lasting, read, word};
 use super::{compose, process_compose, python, workspaces};
-
-/// Suggestions per file: more would not help.
-const MOST: usize = 20;
-
-/// Characters of a name, as in the project file.
-const NAME_CHARS: usize = 64;
 
 /// Everything found in a folder.
 pub(super) fn in_folder(root: &Path) -> Vec<Suggestion> {
@@ -22,96 +17,67 @@ pub(super) fn in_folder(root: &Path) -> Vec<Suggestion> {
     for name in ["process-compose.yaml", "process-compose.yml"] {
         if let Some(text) = text(name) {
             // All of them: they depend on each other.
-            process_compose::processes(name, &text).into_iter().for_each(|one| found.push(one));
+            found.extend_all(process_compose::processes(name, &text));
             break;
         }
     }
     // Procfile.dev is for working on the project, Procfile for running it elsewhere.
     if let Some(text) = text("Procfile.dev") {
-        found.add_all("Procfile.dev", procfile(&text));
+        found.extend(services("Procfile.dev", procfile(&text)));
     } else if let Some(text) = text("Procfile") {
-        found.add_all("Procfile", procfile(&text));
+        found.extend(services("Procfile", procfile(&text)));
     }
     if let Some(text) = text("package.json") {
         let run = package_manager(&text, &has);
-        found.add_lasting("package.json", scripts(&text, run));
+        found.extend(scripts_of("package.json", scripts(&text, run)));
         found.extend(workspaces::packages(root, run));
     }
     if let Some(text) = text("deno.json") {
-        found.add_lasting("deno.json", tasks(&text));
+        found.extend(scripts_of("deno.json", tasks(&text)));
     }
     if let Some(text) = text("Cargo.toml") {
         found.extend(workspaces::crates(root, &text));
-        found.add_lasting("Cargo.toml", cargo(&text, root.join("src/main.rs").is_file()));
+        found.extend(scripts_of("Cargo.toml", cargo(&text, root.join("src/main.rs").is_file())));
     }
     if has("go.mod") {
-        found.add_lasting("go.mod", vec![("test".to_owned(), "go test ./...".to_owned())]);
+        found.extend(scripts_of("go.mod", vec![("test".to_owned(), "go test ./...".to_owned())]));
     }
     found.extend(python::servers(root));
-    for name in ["Makefile", "makefile", "GNUmakefile"] {
+    // In the order in which GNU make looks for them.
+    for name in ["GNUmakefile", "makefile", "Makefile"] {
         if let Some(text) = text(name) {
-            found.add_lasting("Makefile", targets(&text));
+            found.extend(scripts_of(name, targets(&text)));
             break;
         }
     }
-    for name in ["justfile", "Justfile"] {
+    for name in ["justfile", "Justfile", ".justfile"] {
         if let Some(text) = text(name) {
-            found.add_lasting("justfile", recipes(&text));
+            found.extend(scripts_of(name, recipes(&text)));
             break;
         }
     }
     for name in ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"] {
         if let Some(text) = text(name) {
-            found.extend(compose::services(name, &text));
+            // All of them: they depend on each other.
+            found.extend_all(compose::services(name, &text));
             break;
         }
     }
-    found.0
+    found.into_inner()
 }
 
-#[derive(Default)]
-struct Suggestions(Vec<Suggestion>);
-
-impl Suggestions {
-    fn add_all(&mut self, from: &'static str, pairs: Vec<(String, String)>) {
-        let new = |(name, command): (String, String)| Suggestion::new(&name, &command, from);
-        self.extend(pairs.into_iter().map(new).collect());
-    }
-
-    /// Those whose names say that they keep running; the others are tasks.
-    fn add_lasting(&mut self, from: &'static str, pairs: Vec<(String, String)>) {
-        let new = |(name, command): (String, String)| Suggestion {
-            is_comment: !is_lasting(&name),
-            ..Suggestion::new(&name, &command, from)
-        };
-        self.extend(pairs.into_iter().map(new).collect());
-    }
-
-    fn extend(&mut self, suggestions: Vec<Suggestion>) {
-        suggestions.into_iter().take(MOST).for_each(|suggestion| self.push(suggestion));
-    }
-
-    /// A name that is taken gets the file's name in front.
-    fn push(&mut self, suggestion: Suggestion) {
-        let Suggestion { name, command, from, .. } = &suggestion;
-        let plain = plain_name(name);
-        let taken = |name: &str| self.0.iter().any(|known| known.name == name);
-        let name = match taken(&plain) {
-            true => plain_name(&format!("{from}-{plain}")),
-            false => plain,
-        };
-        if !name.is_empty() && !taken(&name) && !command.trim().is_empty() {
-            let command = command.trim().to_owned();
-            self.0.push(Suggestion { name, command, ..suggestion });
-        }
-    }
+/// Names with commands, all of which keep running.
+fn services(from: &'static str, pairs: Vec<(String, String)>) -> Vec<Suggestion> {
+    pairs.into_iter().map(|(name, command)| Suggestion::new(&name, &command, from)).collect()
 }
 
-/// A name that is valid in the project file.
-fn plain_name(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
-    let name: String = name.chars().map(plain).take(NAME_CHARS).collect();
-    name.trim_matches('-').to_owned()
+/// Names with commands: some names say that their commands keep running; the others are tasks.
+fn scripts_of(from: &'static str, pairs: Vec<(String, String)>) -> Vec<Suggestion> {
+    let new = |(name, command): (String, String)| Suggestion {
+        is_comment: !is_lasting(&name),
+        ..Suggestion::new(&name, &command, from)
+    };
+    pairs.into_iter().map(new).collect()
 }
 
 /// By `packageManager` in package.json, otherwise by the files that only one of them writes.
@@ -152,8 +118,13 @@ fn scripts(text: &str, run: &str) -> Vec<(String, String)> {
                 .is_some_and(|rest| scripts.contains_key(rest) || AUTOMATIC.contains(&rest))
         })
     };
-    let own = scripts.keys().filter(|name| !AUTOMATIC.contains(&name.as_str()) && !is_hook(name));
-    own.map(|name| (name.clone(), format!("{run} {}", word(name)))).collect()
+    // JSON has no comments, so that people write keys such as `//dev`.
+    let is_comment = |name: &str| name.starts_with("//");
+    let own = scripts.iter().filter(|(_, script)| script.is_string()).map(|(name, _)| name);
+    let own = own.filter(|name| !AUTOMATIC.contains(&name.as_str()) && !is_hook(name));
+    own.filter(|name| !is_comment(name))
+        .map(|name| (name.clone(), format!("{run} {}", word(name))))
+        .collect()
 }
 
 fn tasks(text: &str) -> Vec<(String, String)> {
@@ -187,15 +158,28 @@ fn cargo(text: &str, has_main: bool) -> Vec<(String, String)> {
 
 /// Targets that are words, not files, patterns or special targets.
 fn targets(text: &str) -> Vec<(String, String)> {
+    /// Lines that declare no targets, even with a colon.
+    const DIRECTIVES: [&str; 12] = [
+        "define", "else", "export", "ifdef", "ifeq", "ifndef", "ifneq", "include", "override",
+        "sinclude", "undefine", "vpath",
+    ];
     let mut found: Vec<(String, String)> = Vec::new();
+    let (mut continues, mut is_in_define) = (false, false);
     for line in text.lines() {
+        let is_continuation = std::mem::replace(&mut continues, line.ends_with('\\'));
+        let first = line.split_whitespace().next().unwrap_or_default();
+        is_in_define = (is_in_define || first == "define") && first != "endef";
+        if is_continuation || is_in_define || DIRECTIVES.contains(&first) {
+            continue;
+        }
         let Some((head, rest)) = line.split_once(':') else { continue };
-        let assigns = head.contains('=') || rest.starts_with(['=', ':']);
-        for name in
-            head.split_whitespace().filter(|_| !assigns && !head.starts_with(['\t', '#', ' ']))
-        {
+        let assigns = head.contains('=') || rest.trim_start_matches(':').starts_with('=');
+        if assigns || head.starts_with(['\t', '#', ' ', '-']) || head.contains('$') {
+            continue;
+        }
+        for name in head.split_whitespace() {
             let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-            if plain && !found.iter().any(|(known, _)| known == name) {
+            if plain && !name.starts_with('-') && !found.iter().any(|(known, _)| known == name) {
                 found.push((name.to_owned(), format!("make {name}")));
             }
         }
@@ -284,7 +268,7 @@ mod tests {
     #[test]
     fn scripts_of_a_package() {
         let package = r#"{"scripts": {"dev": "vite", "test:unit": "vitest", "pretest:unit": "x",
-            "prepare": "husky", "it's": "y"}}"#;
+            "prepare": "husky", "it's": "y", "//dev": "starts vite", "list": []}}"#;
         check(
             &[("package.json", package), ("pnpm-lock.yaml", "")],
             &[
@@ -315,7 +299,8 @@ mod tests {
     #[test]
     fn targets_that_are_words() {
         let makefile = ".PHONY: all test\nCC := gcc\nA = b:c\nall: main.o\nmain.o: main.c\n\tcc\n\
-            test lint: all\n%.o: %.c\n\techo x: y\nall: more\nB ::= x\n";
+            test lint: all\n%.o: %.c\n\techo x: y\nall: more\nB ::= x\n-include x:y\n$(info a: b)\n\
+            C = d \\\ne:f\ndefine g\nh: i\nendef\nifeq (j:k, l)\nendif\n";
         check(
             &[
                 ("Makefile", makefile),
@@ -420,6 +405,23 @@ mod tests {
     }
 
     #[test]
+    fn names_that_look_like_ids_get_another_one() {
+        check(
+            &[
+                ("Procfile", "p1: sleep 1\n"),
+                ("Justfile", "p1:\n  x\n"),
+                ("compose.yaml", "services:\n  p2:\n    image: x\n  my web:\n    image: x\n"),
+            ],
+            &[
+                ("p1-service", "sleep 1"),
+                ("Justfile-p1-service", "just p1"),
+                ("p2-service", "docker compose up --no-deps p2"),
+                ("my-web", "docker compose up --no-deps 'my web'"),
+            ],
+        );
+    }
+
+    #[test]
     fn services_and_procfile_for_development() {
         let compose = "name: x\nservices:\n  # the data\n  db:\n    image: postgres\n    ports:\n\
             \x20     - 5432:5432\n  \"cache\":\n    image: redis\nvolumes:\n  data:\n";
@@ -448,7 +450,7 @@ mod tests {
         let found = in_folder(dir.path());
         let found: Vec<_> = found
             .iter()
-            .map(|one| (one.name.as_str(), one.port, one.is_comment, one.settings.join("")))
+            .map(|one| (one.name.as_str(), one.port, one.is_comment, one.setting_lines().join("")))
             .collect();
         let expected = [
             ("web", Some(8080), false, "depends_on = [\"db\"]".to_owned()),

@@ -3,6 +3,7 @@
 mod compose;
 mod detect;
 mod flow;
+mod names;
 mod process_compose;
 mod python;
 mod suggestion;
@@ -18,7 +19,8 @@ use clap::Args;
 use patterm_project::project_file::ProjectFile;
 use patterm_store::project::PROJECT_FILE;
 
-use super::servers::in_mcp_json;
+use self::suggestion::Suggestion;
+use super::servers::{ImportedServers, in_mcp_json};
 use crate::print::{one_line, print, printable_path};
 use crate::start;
 
@@ -36,11 +38,14 @@ fn run() -> anyhow::Result<()> {
     let project = start::project_here()?;
     let path = project.root().join(PROJECT_FILE);
     let suggestions = detect::in_folder(project.root());
-    let servers = in_mcp_json(project.root()).unwrap_or_default().tables;
+    let ImportedServers { tables: servers, skipped } =
+        in_mcp_json(project.root()).unwrap_or_default();
     let text = write::project_file(&suggestions, &servers);
     // A file that we write must be valid.
-    let is_valid = ProjectFile::parse(&text).is_ok();
-    anyhow::ensure!(is_valid, "a bug in patterm: it cannot read the file that it would write");
+    if let Err(faults) = ProjectFile::parse(&text) {
+        let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
+        anyhow::bail!("patterm could not read the file that it would write: {}", faults.join("; "));
+    }
     let mut file = match OpenOptions::new().write(true).create_new(true).open(&path) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
             anyhow::bail!("{} already exists; it was not changed", path.display())
@@ -49,8 +54,12 @@ fn run() -> anyhow::Result<()> {
     };
     file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
     let (tasks, lasting): (Vec<_>, Vec<_>) = suggestions.iter().partition(|one| one.is_comment);
-    let processes =
-        lasting.iter().map(|one| format!("  {}: {}", one_line(&one.name), one_line(&one.command)));
+    let process = |one: &&Suggestion| {
+        let renamed = one.renamed.iter().map(|why| format!(" ({})", one_line(why)));
+        let renamed: String = renamed.collect();
+        format!("  {}: {}{renamed}", one_line(&one.name), one_line(&one.command))
+    };
+    let processes = lasting.iter().map(process);
     let servers = servers.iter().map(|(name, _)| format!("  {name}: a shared MCP server"));
     let declared: Vec<_> = processes.chain(servers).collect();
     let found = match declared.is_empty() {
@@ -67,8 +76,12 @@ fn run() -> anyhow::Result<()> {
             )
         }
     };
+    let skipped: String = skipped
+        .iter()
+        .map(|why| format!("\nnot taken over from .mcp.json: {}", one_line(why)))
+        .collect();
     print(&format!(
-        "wrote {}\n{found}\nReview it and adjust it; then `patterm trust` approves it, and `patterm up` starts everything.",
+        "wrote {}\n{found}{skipped}\nReview it and adjust it; then `patterm trust` approves it, and `patterm up` starts everything.",
         printable_path(&path)
     ));
     Ok(())

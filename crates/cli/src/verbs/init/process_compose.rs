@@ -1,9 +1,6 @@
 //! Processes of a process-compose file, with the settings that patterm has too.
 
-use patterm_project::project_file::ProjectFile;
-
-use super::suggestion::Suggestion;
-use super::write::project_file;
+use super::suggestion::{Setting, Suggestion};
 use super::yaml::Yaml;
 use crate::toml_string::quoted;
 
@@ -46,16 +43,7 @@ pub(super) fn processes(file: &'static str, text: &str) -> Vec<Suggestion> {
     let Some(all) = file_text.get("processes") else { return Vec::new() };
     let everywhere = file_text.get("environment").map(pairs).unwrap_or_default();
     let one = |(name, process): &(String, Yaml)| suggestion(file, name, process, all, &everywhere);
-    let mut suggestions: Vec<_> = all.members().iter().filter_map(one).collect();
-    // A setting that patterm refuses must not keep people from the rest.
-    if ProjectFile::parse(&project_file(&suggestions, &[])).is_err() {
-        for suggestion in &mut suggestions {
-            suggestion.settings.clear();
-            suggestion.group = None;
-            suggestion.why = format!("{file} has more settings, which could not be taken over");
-        }
-    }
-    suggestions
+    all.members().iter().filter_map(one).collect()
 }
 
 fn suggestion(
@@ -102,26 +90,22 @@ struct Settings<'y> {
 }
 
 impl Settings<'_> {
-    /// The settings as lines of TOML, each with the key it was found at.
-    fn lines(&self) -> Vec<(&'static str, String)> {
+    /// The settings, each with the key it was found at.
+    fn lines(&self) -> Vec<(&'static str, Setting)> {
         let Self { name, process, all, everywhere } = self;
         let needs = |name: &String| {
             let other = all.get(name);
             other.is_none_or(|other| !is_disabled(other))
         };
         let needs: Vec<_> = dependencies(process).into_iter().filter(needs).collect();
-        let needs: Vec<_> = needs.iter().map(|other| quoted(other)).collect();
-        let ready =
-            ready(name, process, all).map(|(from, ready)| (from, format!("ready = {{ {ready} }}")));
+        let ready = ready(name, process, all)
+            .map(|(from, ready)| (from, Setting::Line(format!("ready = {{ {ready} }}"))));
         let healthy =
             probe(process, "liveness_probe").map(|probe| format!("healthy = {{ {probe} }}"));
-        let named = |key, line: Option<String>| line.map(|line| (key, line));
+        let named = |key, line: Option<String>| line.map(|line| (key, Setting::Line(line)));
         let lines = [
             named("environment", environment(process, everywhere)),
-            named(
-                "depends_on",
-                (!needs.is_empty()).then(|| format!("depends_on = [{}]", needs.join(", "))),
-            ),
+            (!needs.is_empty()).then_some(("depends_on", Setting::DependsOn(needs))),
             ready,
             named("liveness_probe", healthy),
             named("availability", restart(process)),
@@ -274,7 +258,18 @@ fn stop(process: &Yaml) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use patterm_project::project_file::ProjectFile;
+
+    use super::super::names::Suggestions;
+    use super::super::write::project_file;
     use super::*;
+
+    /// The processes of a file, as they are written.
+    fn written(text: &str) -> Vec<Suggestion> {
+        let mut suggestions = Suggestions::default();
+        suggestions.extend_all(processes("process-compose.yaml", text));
+        suggestions.into_inner()
+    }
 
     const FILE: &str = r#"
 version: "0.5"
@@ -325,9 +320,10 @@ processes:
 
     #[test]
     fn settings_that_patterm_has_are_taken_over() {
-        let found = processes("process-compose.yaml", FILE);
-        let settings =
-            |name: &str| found.iter().find(|one| one.name == name).unwrap().settings.join("\n");
+        let found = written(FILE);
+        let settings = |name: &str| {
+            found.iter().find(|one| one.name == name).unwrap().setting_lines().join("\n")
+        };
         assert_eq!(
             settings("db"),
             "ready = { command = \"pg_isready\", every_seconds = 2 }\n\
@@ -375,10 +371,10 @@ processes:
 
     #[test]
     fn flow_style_is_read_and_what_is_left_out_is_named() {
-        let found = processes("process-compose.yaml", FLOW);
+        let found = written(FLOW);
         let [db, api, old] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!(
-            db.settings.join("\n"),
+            db.setting_lines().join("\n"),
             "environment = { \"LEVEL\" = \"info\", \"PORT\" = \"1\" }\n\
              ready = { http = \"http://127.0.0.1:5544/\" }\n\
              stop = { signal = \"SIGINT\", grace_seconds = 7 }"
@@ -388,7 +384,7 @@ processes:
             "not taken over from process-compose.yaml: readiness_probe.initial_delay_seconds"
         );
         assert_eq!(
-            api.settings.join("\n"),
+            api.setting_lines().join("\n"),
             "environment = { \"LEVEL\" = \"info\", \"PORT\" = \"4000\" }\n\
              depends_on = [\"db\"]\nrestart = \"always\""
         );
@@ -407,10 +403,23 @@ processes:
 
     #[test]
     fn settings_that_patterm_refuses_are_left_out() {
-        let text = "processes:\n  a:\n    command: cat\n    depends_on:\n      gone:\n        condition: x\n";
-        let found = processes("process-compose.yaml", text);
+        let text = "processes:\n  a:\n    command: cat\n    environment: {\"A B=\": 1}\n    depends_on:\n\
+            \x20     gone:\n        condition: x\n  b:\n    command: cat\n    availability: {restart: always}\n";
+        let found = written(text);
         assert_eq!((found[0].command.as_str(), found[0].settings.len()), ("cat", 0));
-        assert!(found[0].why.contains("could not be taken over"));
-        assert!(processes("process-compose.yaml", "processes: 7").is_empty());
+        assert!(found[0].why.contains("could not be taken over"), "{found:?}");
+        assert_eq!(found[1].setting_lines(), ["restart = \"always\""]);
+        assert!(written("processes: 7").is_empty());
+    }
+
+    #[test]
+    fn names_that_look_like_ids_are_replaced_where_they_are_used() {
+        let text = "processes:\n  p1:\n    command: db\n    namespace: p2\n  web:\n    command: x\n    depends_on:\n\
+            \x20     p1:\n        condition: process_started\n";
+        let found = written(text);
+        assert_eq!(found[1].setting_lines(), ["depends_on = [\"p1-service\"]"]);
+        let file = ProjectFile::parse(&project_file(&found, &[])).unwrap();
+        assert_eq!(file.in_order(), ["p1-service", "web"]);
+        assert_eq!(file.groups["p2-service"], ["p1-service"]);
     }
 }

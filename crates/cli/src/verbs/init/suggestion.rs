@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
+use crate::toml_string::quoted;
+
 /// The number of bytes read from a file; the files of interest are shorter.
 const FILE_BYTES: u64 = 1 << 20;
 
@@ -19,21 +21,51 @@ pub(super) struct Suggestion {
     pub(super) directory: Option<String>,
     /// The port that it listens on once it is ready.
     pub(super) port: Option<u16>,
-    /// More settings, as lines of TOML.
-    pub(super) settings: Vec<String>,
+    /// More settings.
+    pub(super) settings: Vec<Setting>,
     /// It is written as a comment: it seems to end by itself and may do anything (`make clean`), or the file that it
     /// was found in does not start it; `patterm up` starts everything that is declared.
     pub(super) is_comment: bool,
     /// The group that it belongs to.
     pub(super) group: Option<String>,
+    /// Its name in its file and why it has another one here.
+    pub(super) renamed: Option<String>,
+}
+
+/// A setting of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Setting {
+    /// A line of TOML.
+    Line(String),
+    /// What is started first, by the names in the file it was found in.
+    DependsOn(Vec<String>),
 }
 
 impl Suggestion {
     pub(super) fn new(name: &str, command: &str, from: &'static str) -> Self {
         let (name, command) = (name.to_owned(), command.to_owned());
         let (why, settings) = (String::new(), Vec::new());
-        let (directory, port, group) = (None, None, None);
-        Self { name, command, from, why, directory, port, settings, is_comment: false, group }
+        let (directory, port, group, renamed) = (None, None, None, None);
+        let is_comment = false;
+        Self { name, command, from, why, directory, port, settings, is_comment, group, renamed }
+    }
+
+    /// Adds a remark to the comment above it.
+    pub(super) fn add_why(&mut self, why: &str) {
+        let separator = if self.why.is_empty() { "" } else { "; " };
+        self.why = format!("{}{separator}{why}", self.why);
+    }
+
+    /// Its other settings, as lines of TOML.
+    pub(super) fn setting_lines(&self) -> Vec<String> {
+        let line = |setting: &Setting| match setting {
+            Setting::Line(line) => line.clone(),
+            Setting::DependsOn(needs) => {
+                let needs: Vec<_> = needs.iter().map(|need| quoted(need)).collect();
+                format!("depends_on = [{}]", needs.join(", "))
+            }
+        };
+        self.settings.iter().map(line).collect()
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use patterm_wire::printable;
 
+use super::names::{plain_name, with_end};
 use super::suggestion::Suggestion;
 use crate::toml_string::quoted;
 
@@ -31,7 +32,7 @@ const HEAD: &str = "\
 
 const TASKS: &str = "
 # `patterm up` starts everything that is declared. What seems to end by itself, or is not started by the file
-# it was found in, is a comment below; remove the `# ` in front of its lines to declare it.
+# it was found in, is a comment below; remove the `# ` in front of each of its lines to declare it.
 ";
 
 const TAIL: &str = "
@@ -70,11 +71,14 @@ pub(super) fn project_file(suggestions: &[Suggestion], servers: &[(String, Strin
             false => suggestion.name.clone(),
         };
         text.push('\n');
-        if !suggestion.why.is_empty() {
-            // The reason names files and packages of the project, which may be called anything.
-            let _ = writeln!(text, "# {}", printable::one_line(&suggestion.why));
-        }
         let comment = if suggestion.is_comment { "# " } else { "" };
+        for remark in suggestion.renamed.iter().chain([&suggestion.why]) {
+            if !remark.is_empty() {
+                // It names files and packages of the project, which may be called anything. In a comment it stays a
+                // comment once people remove the `# ` of the whole block.
+                let _ = writeln!(text, "{comment}# {}", printable::one_line(remark));
+            }
+        }
         for line in table(&name, suggestion) {
             let _ = writeln!(text, "{comment}{line}");
         }
@@ -97,17 +101,19 @@ fn table(name: &str, suggestion: &Suggestion) -> Vec<String> {
     lines.push(format!("command = {}", quoted(&suggestion.command)));
     lines.extend(suggestion.directory.as_ref().map(|path| format!("directory = {}", quoted(path))));
     lines.extend(suggestion.port.map(|port| format!("ready = {{ port = {port} }}")));
-    lines.extend(suggestion.settings.iter().cloned());
+    lines.extend(suggestion.setting_lines());
     lines.push("autostart = false".to_owned());
     lines
 }
 
 /// The groups that processes belong to. A group cannot have the name of a process.
 fn groups(suggestions: &[Suggestion]) -> String {
-    let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let is_process = |name: &str| suggestions.iter().any(|suggestion| suggestion.name == name);
     for suggestion in suggestions.iter().filter(|suggestion| !suggestion.is_comment) {
-        if let Some(group) = suggestion.group.as_deref().filter(|group| !is_process(group)) {
+        let Some(group) = suggestion.group.as_deref().map(plain_name) else { continue };
+        let group = if is_process(&group) { with_end(&group, "-group") } else { group };
+        if !is_process(&group) {
             groups.entry(group).or_default().push(quoted(&suggestion.name));
         }
     }
@@ -116,7 +122,7 @@ fn groups(suggestions: &[Suggestion]) -> String {
     }
     let mut text = "\n# `patterm up NAME` starts a group:\n[groups]\n".to_owned();
     for (group, members) in groups {
-        let _ = writeln!(text, "{} = [{}]", quoted(group), members.join(", "));
+        let _ = writeln!(text, "{} = [{}]", quoted(&group), members.join(", "));
     }
     text
 }
@@ -133,6 +139,7 @@ mod tests {
             why: "a\nguess\u{1b}".to_owned(),
             directory: Some("a b".to_owned()),
             port: Some(8000),
+            renamed: Some("renamed from `p1`".to_owned()),
             ..Suggestion::new(name, command, "Procfile")
         };
         let commands = ["a \"b\" \\c", "tab\there", "é\u{1b}[0m\u{7f}"];
@@ -148,6 +155,7 @@ mod tests {
         let file = ProjectFile::parse(&text).unwrap();
         assert_eq!(file.processes.keys().collect::<Vec<_>>(), ["a.b"], "{text}");
         assert!(text.contains("# [processes.web]\n# command = "), "{text}");
+        assert!(text.contains("\n# # renamed from `p1`\n# # a\\nguess\\u{1b}\n# [proc"), "{text}");
         assert_eq!(quoted(commands[2]), "\"é\\u001B[0m\\u007F\"");
         assert!(ProjectFile::parse(&project_file(&[], &[])).unwrap().processes.is_empty());
     }

@@ -95,16 +95,31 @@ fn read(text: &str) -> anyhow::Result<ImportedServers> {
     let mut found = ImportedServers::default();
     for (name, server) in servers {
         let plain = plain(name);
-        match server
-            .as_object()
-            .context("it is not an object")
-            .and_then(|server| table(&plain, server))
-        {
+        let is_taken = found.tables.iter().any(|(known, _)| *known == plain);
+        let imported = match is_taken {
+            true => Err(anyhow::anyhow!("another server has the name `{plain}`")),
+            false => server
+                .as_object()
+                .context("it is not an object")
+                .and_then(|server| valid(table(&plain, server)?)),
+        };
+        match imported {
             Ok(table) => found.tables.push((plain, table)),
             Err(why) => found.skipped.push(format!("{name}: {why}")),
         }
     }
     Ok(found)
+}
+
+/// A table that the project file accepts.
+fn valid(table: String) -> anyhow::Result<String> {
+    match ProjectFile::parse(&table) {
+        Ok(_) => Ok(table),
+        Err(faults) => {
+            let faults: Vec<_> = faults.into_iter().map(|fault| fault.message).collect();
+            anyhow::bail!("{}", faults.join("; "))
+        }
+    }
 }
 
 /// A name that is valid in the project file.
@@ -170,10 +185,12 @@ mod tests {
                 "a b": {"command": "npx", "args": ["-y", "x\"y"], "env": {"K": "${K:-v}"}},
                 "web": {"type": "http", "url": "https://x.example/mcp", "headers": {"A": "b"}},
                 "old": {"type": "sse", "url": "https://x.example/sse"},
-                "none": {}}}"#,
+                "none": {},
+                "bots": {"command": "x"},
+                "web 1": {"command": "x"}, "web:1": {"command": "y"}}}"#,
         )
         .unwrap();
-        assert_eq!(found.skipped.len(), 2, "{found:?}");
+        assert_eq!(found.skipped.len(), 4, "{found:?}");
         let text: String = found.tables.iter().map(|(_, table)| table.as_str()).collect();
         let file = ProjectFile::parse(&text).unwrap();
         let Location::Local(local) = &file.servers["a-b"].location else { panic!("{file:?}") };

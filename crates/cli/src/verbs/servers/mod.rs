@@ -9,11 +9,11 @@ use patterm_wire::servers::{ServerInfo, Servers, ServersRequest, ServersResult};
 use serde_json::Value;
 
 use super::timers::duration;
-use super::trust;
+use super::{trust, user_settings};
 use crate::client::Client;
 use crate::print::{one_line, print, print_json};
 
-pub(super) use import::in_mcp_json;
+pub(super) use import::{ImportedServers, in_mcp_json};
 
 /// List the shared MCP servers, or import them from an .mcp.json
 #[derive(Debug, Args)]
@@ -71,6 +71,7 @@ fn list(json: bool) -> anyhow::Result<()> {
         false => print(&table(&servers)),
     }
     trust::hint().inspect(|hint| print(hint));
+    user_settings::hint().inspect(|hint| print(hint));
     Ok(())
 }
 
