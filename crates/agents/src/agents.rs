@@ -1,6 +1,6 @@
 //! Starts agents from presets, with an identity and patterm's tools, and resumes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -103,6 +103,8 @@ pub struct NewAgent {
     pub working_dir: PathBuf,
     /// The environment that its caller passed; `None` for the server's.
     pub environment: Option<Environment>,
+    /// The variables that its caller set by name.
+    pub set_variables: BTreeSet<String>,
 }
 
 /// How to restart an agent that ended.
@@ -218,6 +220,7 @@ impl Agents {
         let process =
             self.panes.add_process(&label, Kind::Agent, parent_id, environment, |entry| {
                 entry.agent = Some(agent);
+                entry.set_variables = new.set_variables.clone();
                 entry.runs = RunNumber::FIRST;
             })?;
         let started = self.begin_agent(&process, &preset, &program, &new).await;

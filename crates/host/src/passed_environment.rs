@@ -1,5 +1,6 @@
 //! The environment and folder that a connection passed for the programs it starts.
 
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -12,6 +13,8 @@ use patterm_wire::environment::CallerEnvironment;
 pub struct PassedEnvironment {
     /// The variables that programs get, without those of patterm and of the caller's terminal.
     pub variables: Environment,
+    /// Those of them that the caller set by name.
+    pub set: BTreeSet<String>,
     /// The caller's folder.
     pub working_dir: Option<PathBuf>,
     /// They also apply to processes that the connection restarts.
@@ -27,6 +30,7 @@ impl PassedEnvironment {
     /// Checks what a caller sent. An error names the invalid variable but never contains a value.
     pub(crate) fn read(passed: CallerEnvironment) -> Result<Self, String> {
         let (working_dir, restarts) = (passed.working_dir.clone(), passed.restarts);
+        let set = passed.set.clone();
         if let Some(folder) = working_dir.as_ref().filter(|folder| !folder.is_absolute()) {
             let message = format!("`working_dir` takes an absolute path, not {}", folder.display());
             return Err(message);
@@ -44,10 +48,10 @@ impl PassedEnvironment {
             }
             variables.insert(name, value);
         }
-        let variables = environment::of_a_caller(variables);
+        let variables = environment::of_a_caller(variables, &set);
         // Now and not at the first start: the connection keeps them for as long as it is open.
         variables.check().map_err(|too_large| too_large.message)?;
-        Ok(Self { variables, working_dir, restarts })
+        Ok(Self { variables, set, working_dir, restarts })
     }
 }
 
@@ -91,7 +95,7 @@ mod tests {
     fn an_identity_cannot_be_passed() {
         let mut sent = CallerEnvironment::default();
         sent.variables.insert("PATTERM_IDENTITY_FILE".into(), "/other".into());
-        sent.variables.insert("PATTERM_SOCKET".into(), "/other".into());
+        sent.set("PATTERM_SOCKET".as_ref(), Some("/other".as_ref()));
         let passed = PassedEnvironment::read(sent).unwrap();
         assert!(passed.variables.get("PATTERM_IDENTITY_FILE").is_none());
         assert!(passed.variables.get("PATTERM_SOCKET").is_none());

@@ -1,7 +1,7 @@
 //! Panes that the keeper holds but the process table does not know, because the table was damaged or is older. Their
 //! programs keep running under their ids, in entries that are created from what the system reports.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl Panes {
     fn adopt_environment(&self, id: &ProcessId, pane: &Pane) {
         let program = pane.status().ok().flatten().filter(|status| status.exit.is_none());
         let Some(status) = program else { return };
-        let given = environment::of_a_caller(environ_of(status.program));
+        let given = environment::of_a_caller(environ_of(status.program), &BTreeSet::new());
         if let Err(error) = self.set_environment(id, given) {
             tracing::error!(%id, %error, "cannot store the environment of a process for its restart");
         }

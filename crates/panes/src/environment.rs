@@ -1,6 +1,7 @@
 //! The variables that programs get: those of the caller or of the server, without those that describe
 //! another terminal or carry an identity.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -153,11 +154,16 @@ pub fn of_this_process() -> Environment {
     clean(std::env::vars_os().collect())
 }
 
-/// A caller's environment, prepared for the programs it starts. It contains none of patterm's own variables, so
-/// that a caller cannot pass an identity this way.
+/// A caller's environment, prepared for the programs it starts. What the caller set by name stays, even if it describes a
+/// terminal. It contains none of patterm's own variables, so that a caller cannot pass an identity this way.
 #[must_use]
-pub fn of_a_caller(environment: Environment) -> Environment {
-    let mut clean = clean(environment);
+pub fn of_a_caller(environment: Environment, set: &BTreeSet<String>) -> Environment {
+    let mut clean = clean(environment.clone());
+    for name in set {
+        if let Some(value) = environment.get(name) {
+            clean.insert(name, value);
+        }
+    }
     clean.retain(|name| !is_own(name));
     clean
 }
@@ -205,9 +211,20 @@ mod tests {
     }
 
     #[test]
+    fn what_a_caller_sets_by_name_stays() {
+        let own = [("TERM", "dumb"), ("TMUX", "x"), ("LINES", "5"), ("CLAUDECODE", "1")];
+        let set = ["CLAUDECODE", "TERM", "TMUX", "UNSET"].map(str::to_owned).into();
+        let expected =
+            [("CLAUDECODE", "1"), ("COLORTERM", "truecolor"), ("TERM", "dumb"), ("TMUX", "x")];
+        assert_eq!(of_a_caller(own.into(), &set), expected.into());
+    }
+
+    #[test]
     fn a_caller_cannot_pass_patterms_own_variables() {
         let own = [("PATTERM_ANYTHING", "x"), ("PATTERM_SOCKET", "y"), ("PATTERMX", "kept")];
-        let names: Vec<_> = of_a_caller(own.into()).names().map(OsStr::to_owned).collect();
+        let set = ["PATTERM_SOCKET".to_owned()].into();
+        let caller = of_a_caller(own.into(), &set);
+        let names: Vec<_> = caller.names().map(OsStr::to_owned).collect();
         assert_eq!(names, ["COLORTERM", "PATTERMX", "TERM"]);
     }
 

@@ -210,12 +210,28 @@ impl Environments {
 
     /// The environment that programs started by a process inherit from its pane.
     pub fn inherited(&self, process: &Process) -> Environment {
-        let in_memory = self.in_memory().get(&process.id).map(|u| u.environment.clone());
-        let pane =
-            in_memory.map(|environment| (*environment).clone()).or_else(|| self.kept(process));
-        let mut environment = pane.unwrap_or_else(|| self.server.clone());
+        let mut environment = self.latest(process).unwrap_or_else(|| self.server.clone());
         self.update(&mut environment);
         environment
+    }
+
+    /// Copies the variables that a process's caller has set by name into another environment for it.
+    pub(crate) fn keep_set(&self, process: &Process, environment: &mut Environment) {
+        if process.set_variables.is_empty() {
+            return;
+        }
+        let Some(latest) = self.latest(process) else { return };
+        for name in &process.set_variables {
+            if let Some(value) = latest.get(name) {
+                environment.insert(name, value);
+            }
+        }
+    }
+
+    /// The environment that was last set for a process, if it is still known.
+    fn latest(&self, process: &Process) -> Option<Environment> {
+        let in_memory = self.in_memory().get(&process.id).map(|u| u.environment.clone());
+        in_memory.map(|environment| (*environment).clone()).or_else(|| self.kept(process))
     }
 
     /// Why a process's next start does not have the environment that it was started with before.
@@ -225,7 +241,9 @@ impl Environments {
         }
         let with = "it now runs with the server's environment";
         if process.environment_forgotten {
-            return Some(format!("{with}: its own was not stored (remember_environment = false)"));
+            return Some(format!(
+                "{with}: its own was not stored (remember_environment = false, or settings with errors)"
+            ));
         }
         let name = process.environment.as_ref().filter(|_| self.kept(process).is_none())?;
         let file = self.folder.join(name);

@@ -1,6 +1,6 @@
 //! The environment that a caller passes to the programs it starts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -31,6 +31,10 @@ pub struct CallerEnvironment {
     /// Those that are not: name and value, both in base64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub base64: Vec<(String, String)>,
+    /// The variables that were asked for by name, such as with `--env`: the program gets them even if they describe the
+    /// caller's terminal, and keeps them when it gets another environment.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub set: BTreeSet<String>,
     /// The caller's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_dir: Option<PathBuf>,
@@ -58,6 +62,22 @@ impl CallerEnvironment {
         new
     }
 
+    /// Sets a variable that was asked for by name, or removes it.
+    pub fn set(&mut self, name: &OsStr, value: Option<&OsStr>) {
+        let encode = |text: &OsStr| base64::encode(text.as_bytes());
+        let encoded = encode(name);
+        self.variables.retain(|known, _| name != known.as_str());
+        self.base64.retain(|(known, _)| *known != encoded);
+        match (name.to_str(), value.map(|value| (value, value.to_str()))) {
+            (_, None) => {}
+            (Some(name), Some((_, Some(value)))) => {
+                self.variables.insert(name.to_owned(), value.to_owned());
+            }
+            (_, Some((value, _))) => self.base64.push((encoded, encode(value))),
+        }
+        self.set.extend(name.to_str().filter(|_| value.is_some()).map(str::to_owned));
+    }
+
     /// All variables.
     pub fn into_variables(self) -> impl Iterator<Item = (OsString, OsString)> {
         let decode = |text: &str| OsString::from_vec(base64::decode(text));
@@ -69,9 +89,10 @@ impl CallerEnvironment {
 
 impl fmt::Debug for CallerEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { variables, base64, working_dir, restarts, attaches } = self;
+        let Self { variables, base64, set, working_dir, restarts, attaches } = self;
         f.debug_struct("CallerEnvironment")
             .field("variables", &(variables.len() + base64.len()))
+            .field("set", &set.len())
             .field("working_dir", working_dir)
             .field("restarts", restarts)
             .field("attaches", attaches)
@@ -95,6 +116,19 @@ mod tests {
         assert!(json.contains(r#"{"HOME":"/h"}"#), "{json}");
         let read: CallerEnvironment = serde_json::from_str(&json).unwrap();
         assert_eq!(read.into_variables().collect::<Vec<_>>(), all);
+    }
+
+    #[test]
+    fn a_variable_that_is_asked_for_replaces_the_callers() {
+        let raw = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        let own = [("TERM".into(), "screen".into()), ("RAW".into(), raw(b"\xff"))];
+        let mut environment = CallerEnvironment::new(own);
+        environment.set("TERM".as_ref(), Some(&raw(b"\xfe")));
+        environment.set("RAW".as_ref(), Some("plain".as_ref()));
+        environment.set("GONE".as_ref(), None);
+        assert_eq!(environment.set, ["RAW", "TERM"].map(str::to_owned).into());
+        let all: Vec<_> = environment.into_variables().collect();
+        assert_eq!(all, [("RAW".into(), "plain".into()), ("TERM".into(), raw(b"\xfe"))]);
     }
 
     #[test]

@@ -119,6 +119,28 @@ fn variables_on_the_command_line_and_a_clean_environment() {
 }
 
 #[test]
+fn variables_that_are_set_by_name_are_kept_even_if_they_describe_a_terminal() {
+    let place = place_with_server();
+    let print = "echo [$TERM $TMUX $LINES $COLORTERM $CLAUDECODE $FOO]; sleep 600";
+    let options = ["TERM=dumb", "TMUX=/t", "LINES=5", "COLORTERM=no", "CLAUDECODE=1", "FOO=set"];
+    let mut run = place.patterm(&["run"]);
+    for option in options {
+        run.args(["--env", option]);
+    }
+    run.args(["--", "sh", "-c", print]).env("TMUX", "/other").env("FOO", "own");
+    let id = output_of(&mut run);
+    let expected = "[dumb /t 5 no 1 set]";
+    assert_eq!(place.run(&["wait", &id, r"^\[.*\]"]).trim_end(), expected);
+    // What the shell has instead changes nothing that was set by name.
+    let mut restart = place.patterm(&["restart", "--env-from-here", &id]);
+    output_of(restart.env("FOO", "another").env("TMUX", "/other"));
+    assert_eq!(place.run(&["wait", &id, r"^\[.*\]"]).trim_end(), expected);
+    place.run(&["kill", "--now"]);
+    place.run(&["restore"]);
+    assert_eq!(place.run(&["wait", &id, r"^\[.*\]"]).trim_end(), expected);
+}
+
+#[test]
 fn a_value_that_is_not_utf_8_arrives_unchanged_and_survives_a_restart() {
     let place = place_with_server();
     let raw = OsString::from_vec(b"\xff\xfe x\n\x01".to_vec());

@@ -53,17 +53,16 @@ impl Variable {
 impl EnvironmentArgs {
     /// Passes the environment to the server, for the programs that this connection starts.
     pub(super) fn pass(&self, client: &mut Client) -> anyhow::Result<()> {
-        let mut variables: Vec<(OsString, OsString)> = match self.clean_env {
-            true => minimal_environment().into_iter().collect(),
-            false => std::env::vars_os().collect(),
+        let mut environment = match self.clean_env {
+            true => start::caller_environment(minimal_environment())?,
+            false => start::caller_environment(std::env::vars_os())?,
         };
         for Variable { name, value } in &self.variables {
-            variables.retain(|(known, _)| known != name);
             let value = value.clone().or_else(|| std::env::var_os(name));
-            variables.extend(value.map(|value| (name.clone(), value)));
+            environment.set(name, value.as_deref());
         }
         let is_asked_for = self.clean_env || !self.variables.is_empty();
-        pass(client, start::caller_environment(variables)?, is_asked_for)
+        pass(client, environment, is_asked_for)
     }
 }
 

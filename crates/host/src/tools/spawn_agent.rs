@@ -58,6 +58,7 @@ impl Tool for SpawnAgent {
                 .and_then(|process| current_folder(&call, &process))
                 .unwrap_or_else(|| folder(&call, None)),
             environment: call.own_environment(),
+            set_variables: call.set_variables(),
         };
         call.detached(|host| async move { Ok(host.agents.spawn(new).await?) }).await.map(Into::into)
     }

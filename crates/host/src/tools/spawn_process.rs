@@ -10,7 +10,8 @@ use super::process::{Started, check_group, check_name, folder, label};
 use super::tool::{Call, Effect, Loading, Tool};
 use patterm_panes::environment::{Environment, OWN_PREFIX, is_own};
 use patterm_panes::lifecycle::{NewProcess, SIZE};
-use patterm_panes::process::{Kind, Process, ProcessId, Recipe};
+use patterm_panes::process::{Kind, Process, ProcessId, Recipe, is_readable};
+use patterm_wire::printable;
 
 pub(super) struct SpawnProcess;
 
@@ -70,6 +71,8 @@ impl Tool for SpawnProcess {
         };
         let extra = args.env.unwrap_or_default();
         check_variables(&extra)?;
+        let mut set_variables = call.set_variables();
+        set_variables.extend(extra.keys().cloned());
         let environment = match extra.is_empty() {
             true => call.own_environment(),
             false => {
@@ -102,7 +105,8 @@ impl Tool for SpawnProcess {
         let recipe =
             Recipe { argv, env, env_file: None, working_dir, size: SIZE, terminal_name: None };
         let not_a_persons = !call.caller.is_human_origin();
-        let new = NewProcess { name, kind, parent_id, not_a_persons, recipe, environment };
+        let new =
+            NewProcess { name, kind, parent_id, not_a_persons, recipe, environment, set_variables };
         call.detached(|host| async move { Ok(host.panes.spawn(new).await?) }).await.map(Into::into)
     }
 }
@@ -180,7 +184,12 @@ fn shell(environment: Option<&Environment>, call: &Call) -> String {
 fn name_of(program: &str) -> String {
     let first = program.split_whitespace().next().unwrap_or(program);
     let last = first.rsplit('/').next().unwrap_or(first);
-    if ProcessId::is_like(last) { format!("./{last}") } else { last.to_owned() }
+    // A program may be called anything; the name of its process must be readable.
+    let shown = printable::one_line(last);
+    match ProcessId::is_like(last) || !is_readable(last) {
+        true => format!("./{shown}"),
+        false => shown,
+    }
 }
 
 #[cfg(test)]

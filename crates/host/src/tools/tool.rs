@@ -1,5 +1,6 @@
 //! The interface of tools, and the context of a call.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use patterm_events::{acting, current_actor, in_scope};
@@ -94,6 +95,11 @@ impl Call {
         }
         let process = self.host.panes.processes.get(self.caller.process()?)?;
         Some(self.host.panes.environments.inherited(&process))
+    }
+
+    /// The variables that the caller set by name for the programs it starts.
+    pub(super) fn set_variables(&self) -> BTreeSet<String> {
+        self.passed.as_ref().map(|passed| passed.set.clone()).unwrap_or_default()
     }
 
     /// The environment of the programs that the caller starts.

@@ -1,6 +1,6 @@
 //! The record of a process, which survives restarts of the server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -239,6 +239,9 @@ pub struct Process {
     /// It was started with an environment that is not kept.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub environment_forgotten: bool,
+    /// The variables of that environment that its caller set by name: they stay when it gets another one.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub set_variables: BTreeSet<String>,
     /// Set for an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentEntry>,
@@ -292,6 +295,7 @@ impl Process {
             recipe: None,
             environment: None,
             environment_forgotten: false,
+            set_variables: BTreeSet::new(),
             agent: None,
             declared: None,
             attention: None,
