@@ -167,6 +167,15 @@ fn first_cluster(text: &str) -> Option<(&str, usize)> {
     Some((&text[..end], columns))
 }
 
+/// Whether a text has a character that can be seen: not only blanks, joiners or marks without a letter.
+#[must_use]
+pub fn has_visible_character(text: &str) -> bool {
+    /// The pattern without dots is as wide as the others.
+    const EMPTY_BRAILLE: char = '\u{2800}';
+    text.chars()
+        .any(|c| width(c) > 0 && !c.is_whitespace() && !c.is_control() && c != EMPTY_BRAILLE)
+}
+
 /// The width of a text in columns.
 #[must_use]
 pub fn text_width(text: &str) -> usize {

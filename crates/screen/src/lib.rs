@@ -12,6 +12,7 @@ mod colour_tests;
 mod colours;
 mod csi;
 mod cursor;
+mod drawing;
 mod edit;
 mod emulator;
 mod escape;
@@ -51,6 +52,7 @@ mod row_record;
 mod screen;
 #[cfg(test)]
 mod screen_tests;
+mod scrolled;
 #[cfg(test)]
 mod sequence_tests;
 mod sgr;
@@ -65,8 +67,9 @@ mod terminal_name;
 mod title;
 mod wrap;
 
-pub use cluster::{clusters, text_width, width};
+pub use cluster::{clusters, has_visible_character, text_width, width};
 pub use colours::Colours;
+pub use drawing::{Drawing, is_web_link};
 pub use history::{History, Line};
 pub use keys::Key;
 pub use modes::{Modes, Mouse, MouseEncoding};
@@ -74,6 +77,7 @@ pub use notice::{Mark, Notice, ProgressReport, decode_base64};
 pub use paste::{paste, type_text};
 pub use row_copies::RowCopies;
 pub use screen::Screen;
+pub use scrolled::NumberedRow;
 pub use size::{Cursor, CursorShape, Size};
 pub use stripper::{Stripper, TAIL_BYTES, partial_prefix, strip_complete};
 pub use style::{Attributes, Colour, Span, Style};

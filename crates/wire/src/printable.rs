@@ -10,7 +10,10 @@ pub fn is_active(character: char) -> bool {
     let is_invisible = matches!(
         character,
         '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}' | '\u{2060}'
-            ..='\u{2064}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            ..='\u{2064}' | '\u{206a}'
+            ..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'
+            ..='\u{fffb}' | '\u{e0000}'
+            ..='\u{e007f}'
     );
     let is_bidirectional = matches!(character,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -54,7 +57,10 @@ pub fn json(text: &str) -> String {
         match character {
             '\n' | '\t' => escaped.push(character),
             character if is_active(character) => {
-                let _ = write!(escaped, "\\u{:04x}", u32::from(character));
+                // JSON writes characters beyond the first 65,536 as two numbers.
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(escaped, "\\u{unit:04x}");
+                }
             }
             character => escaped.push(character),
         }
@@ -69,6 +75,8 @@ mod tests {
     #[test]
     fn invisible_characters_are_escaped() {
         assert_eq!(one_line("le\u{200b}ad\u{3164}"), "le\\u{200b}ad\\u{3164}");
+        // Tags repeat letters invisibly.
+        assert_eq!(one_line("a\u{e0041}\u{e007f}b"), "a\\u{e0041}\\u{e007f}b");
     }
 
     const HOSTILE: &str = "a\x1b]0;x\x07\u{9b}2J\x7f\r\u{202e}b\u{2066}\u{2028}c\td\ne";
@@ -96,6 +104,9 @@ mod tests {
 
     #[test]
     fn json_keeps_its_meaning() {
+        let tag = json("\"\u{e0041}\"");
+        assert_eq!(tag, r#""\udb40\udc41""#);
+        assert_eq!(serde_json::from_str::<String>(&tag).unwrap(), "\u{e0041}");
         let text = format!("{{\n\t\"a\": \"{}\"}}", "\\u001b\u{9b}\u{7f}\u{202e}\\n");
         assert_eq!(json(&text), "{\n\t\"a\": \"\\u001b\\u009b\\u007f\\u202e\\n\"}");
     }

@@ -13,7 +13,7 @@ use patterm_agents::activity::Activity;
 use patterm_panes::Panes;
 use patterm_panes::data_plane::ProcessRun;
 use patterm_panes::process::{
-    Attention, Exit, Kind, Process, ProcessId, RunNumber, Status, has_hidden_character,
+    Attention, Exit, Kind, Process, ProcessId, RunNumber, Status, has_hidden_character, is_readable,
 };
 use patterm_panes::tree;
 use patterm_project::declared::Health;
@@ -327,14 +327,21 @@ const NAME_CHARS: usize = 100;
 pub(super) fn label(given: &str) -> Result<&str, ToolError> {
     let name = given.trim();
     let fits =
-        !name.is_empty() && name.chars().count() <= NAME_CHARS && !has_hidden_character(name);
+        name.chars().count() <= NAME_CHARS && is_readable(name) && !has_hidden_character(name);
     if ProcessId::is_like(name) {
         let why = "must not look like a process's id, such as p1 or 1; use another name";
         return Err(ToolError::invalid("name", why));
     }
-    let why =
-        format_args!("takes 1 to {NAME_CHARS} characters, without control or invisible characters");
+    let why = format_args!(
+        "takes 1 to {NAME_CHARS} characters, at least one of them visible, without control or invisible characters"
+    );
     fits.then_some(name).ok_or_else(|| ToolError::invalid("name", why))
+}
+
+/// Checks a label on a command line before it is sent to a server; the error says what is wrong with it.
+pub fn check_label(given: &str) -> Result<(), String> {
+    let checked = label(given);
+    checked.map(drop).map_err(|error| error.message.trim_start_matches("`name` ").to_owned())
 }
 
 /// Checks whether the caller may give a process this name and remove its old one. Only a person may

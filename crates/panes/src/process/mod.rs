@@ -6,7 +6,7 @@ mod recorder;
 mod run_number;
 mod table;
 
-pub use name::has_hidden_character;
+pub use name::{has_hidden_character, is_readable};
 pub use record::{
     AgentEntry, Attention, Cause, DeclaredEntry, Exit, Interruption, Kind, Process, ProcessId,
     Recipe, Status,

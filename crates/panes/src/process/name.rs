@@ -41,6 +41,11 @@ pub fn has_hidden_character(name: &str) -> bool {
     name.chars().any(|c| is_unseen(c) && !is_allowed(c))
 }
 
+/// Whether a name has a character that can be seen: not only blanks, joiners or marks without a letter.
+pub fn is_readable(name: &str) -> bool {
+    patterm_screen::has_visible_character(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +70,16 @@ mod tests {
         }
         for name in ["", "p", "px", "web", "p5x", "7zip", "p-5", "5p", "日本", "\u{200b}"] {
             assert!(!is_like_id(name), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_readable_name_has_a_visible_character() {
+        for name in ["", " ", "\u{2800}", "\u{301}", "\u{200d}", "\u{fe0f}", "\u{200d}\u{fe0f} "] {
+            assert!(!is_readable(name), "{name:?}");
+        }
+        for name in ["web", "日本", "e\u{301}", "👩\u{200d}💻", "-", "\u{2801}"] {
+            assert!(is_readable(name), "{name:?}");
         }
     }
 

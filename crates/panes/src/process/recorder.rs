@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use patterm_events::{About, EventLog, ToldStatus};
+use patterm_events::{About, EventLog, KnownStatus};
 use patterm_wire::events::{Actor, Fact};
 
 use super::record::{Exit, Kind, Process, Status};
@@ -19,7 +19,7 @@ pub(super) struct ProcessRecorder {
 struct RecordedEntry {
     name: Option<String>,
     run: u64,
-    status: ToldStatus,
+    status: KnownStatus,
     attention: Option<String>,
     /// The reason is not known, but there is one.
     has_attention: bool,
@@ -28,11 +28,11 @@ struct RecordedEntry {
 impl ProcessRecorder {
     /// Continues after the events of earlier servers.
     pub(super) fn new(events: EventLog) -> Self {
-        let told = events.told().processes.into_iter().map(|(id, process)| {
+        let recorded = events.known_state().processes.into_iter().map(|(id, process)| {
             let (run, status, has_attention) = (process.run, process.status, process.attention);
             (id, RecordedEntry { name: None, run, status, attention: None, has_attention })
         });
-        let entries = told.collect();
+        let entries = recorded.collect();
         Self { events, entries }
     }
 
@@ -94,17 +94,17 @@ fn compare_run(entry: &mut RecordedEntry, process: &Process, facts: &mut Vec<Fac
         return;
     }
     let could_begin = process.status != Status::Failed;
-    if (is_new || entry.status == ToldStatus::Created) && could_begin {
+    if (is_new || entry.status == KnownStatus::Created) && could_begin {
         facts.push(Fact::ProcessStarted {});
         if process.runs != RunNumber::FIRST {
             facts.push(Fact::ProcessRestarted { reason: None });
         }
     }
-    if is_over && (is_new || entry.status != ToldStatus::Ended) {
+    if is_over && (is_new || entry.status != KnownStatus::Ended) {
         facts.push(ended(process));
     }
     entry.run = run;
-    entry.status = if is_over { ToldStatus::Ended } else { ToldStatus::Started };
+    entry.status = if is_over { KnownStatus::Ended } else { KnownStatus::Started };
 }
 
 fn compare_attention(entry: &mut RecordedEntry, process: &Process, facts: &mut Vec<Fact>) {
@@ -186,21 +186,21 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_missed_is_found_from_what_was_told() {
-        let told = |run, status, has_attention| {
+    fn what_a_server_missed_is_found_from_what_was_recorded() {
+        let recorded = |run, status, has_attention| {
             Some(RecordedEntry { name: None, run, status, attention: None, has_attention })
         };
         let mut called = process(1, Status::Running);
         called.attention = Some(Attention { reason: "?".into(), by: "p1".into(), at: 1 });
-        let facts = |told, process: &Process| names(&compare(told, process).1);
-        assert_eq!(facts(told(1, ToldStatus::Started, true), &called), [""; 0]);
-        assert_eq!(facts(told(1, ToldStatus::Started, false), &called), ["attention.raised"]);
+        let facts = |recorded, process: &Process| names(&compare(recorded, process).1);
+        assert_eq!(facts(recorded(1, KnownStatus::Started, true), &called), [""; 0]);
+        assert_eq!(facts(recorded(1, KnownStatus::Started, false), &called), ["attention.raised"]);
         let running = process(1, Status::Running);
-        assert_eq!(facts(told(1, ToldStatus::Started, true), &running), ["attention.cleared"]);
-        assert_eq!(facts(told(0, ToldStatus::Created, false), &running), ["process.started"]);
+        assert_eq!(facts(recorded(1, KnownStatus::Started, true), &running), ["attention.cleared"]);
+        assert_eq!(facts(recorded(0, KnownStatus::Created, false), &running), ["process.started"]);
         let lost = process(1, Status::Lost);
-        assert_eq!(facts(told(1, ToldStatus::Started, false), &lost), ["process.lost"]);
-        assert_eq!(facts(told(1, ToldStatus::Ended, false), &lost), [""; 0]);
+        assert_eq!(facts(recorded(1, KnownStatus::Started, false), &lost), ["process.lost"]);
+        assert_eq!(facts(recorded(1, KnownStatus::Ended, false), &lost), [""; 0]);
         let declared = process(0, Status::Stopped);
         assert_eq!(facts(None, &declared), ["process.created"], "not started yet");
     }
