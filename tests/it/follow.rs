@@ -141,3 +141,21 @@ fn a_refused_follower_is_told_why() {
         assert_eq!(stream.read(&mut [0]).unwrap(), 0, "and closed");
     }
 }
+
+#[test]
+fn an_error_in_the_users_settings_is_in_the_value_until_it_is_fixed() {
+    let place = Place::new();
+    let folder = place.path("home/.config/patterm");
+    std::fs::create_dir_all(&folder).unwrap();
+    let server = place.serve_in_process();
+    let mut follower = Follower::begin(&server);
+    assert_eq!(follower.seen.settings_problem, None);
+    std::fs::write(folder.join("config.toml"), "\nzzz = 1\n").unwrap();
+    let problem = follower.until(|seen| seen.settings_problem.is_some()).settings_problem.clone();
+    assert!(
+        problem.as_ref().unwrap().contains("/config.toml:2:1: unknown key `zzz`"),
+        "{problem:?}"
+    );
+    std::fs::write(folder.join("config.toml"), "").unwrap();
+    follower.until(|seen| seen.settings_problem.is_none());
+}

@@ -292,7 +292,7 @@ impl Server {
 /// Records that a server begins, and whether its version is another one.
 fn record_start(events: &EventLog) {
     let version = VERSION.to_owned();
-    let before = events.told().version;
+    let before = events.known_state().version;
     events.record(About::project(), Fact::SystemStarted { version: version.clone() });
     if before.as_ref().is_some_and(|before| *before != version) {
         events.record(About::project(), Fact::SystemUpgraded { version, before });
@@ -335,7 +335,7 @@ impl declared::Observer for DeclaredObserver {
 
 impl DeclaredObserver {
     fn new(host: &Arc<Host>, settings: Option<PathBuf>) -> Self {
-        let project_file = Mutex::new(host.events.told().project_file);
+        let project_file = Mutex::new(host.events.known_state().project_file);
         Self { host: Arc::downgrade(host), settings, project_file }
     }
 
@@ -404,5 +404,27 @@ fn entry(host: &Host) -> ServerEntry {
         patterm: VERSION.to_owned(),
         started_at: host.started_at,
         http: *host.web.address().borrow(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use patterm_wire::events::EventQuery;
+
+    use super::*;
+
+    #[test]
+    fn a_server_of_another_version_is_an_upgrade() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = EventLog::open(folder.path(), 8 << 20, Clock::system()).unwrap();
+        record_start(&log);
+        log.record(About::project(), Fact::SystemStarted { version: "0.0.1".into() });
+        record_start(&log);
+        let query = EventQuery { since: Some(1), ..EventQuery::default() };
+        let events = log.read(&query).unwrap().events;
+        let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
+        let begins = "system.started";
+        assert_eq!(kinds, [begins, begins, begins, "system.upgraded"]);
+        assert_eq!(events[3].data["before"], "0.0.1");
     }
 }

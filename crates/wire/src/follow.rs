@@ -98,6 +98,9 @@ pub struct ProjectSnapshot {
     /// What is wrong with the disk that its state is stored on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_problem: Option<String>,
+    /// What is wrong with the user's `config.toml`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings_problem: Option<String>,
 }
 
 /// The project file. `get_project_status` says what it would run.

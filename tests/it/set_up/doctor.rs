@@ -5,14 +5,14 @@ use serde_json::Value;
 use super::fails;
 use crate::support::Place;
 
-fn findings(place: &Place) -> (Vec<Value>, Option<i32>) {
+pub(super) fn findings(place: &Place) -> (Vec<Value>, Option<i32>) {
     let output = place.patterm(&["doctor", "--json"]).output().unwrap();
     let findings: Value = serde_json::from_slice(&output.stdout).unwrap();
     (findings.as_array().unwrap().clone(), output.status.code())
 }
 
 #[track_caller]
-fn health(findings: &[Value], check: &str) -> (String, Option<String>) {
+pub(super) fn health(findings: &[Value], check: &str) -> (String, Option<String>) {
     let found = findings.iter().find(|finding| finding["check"] == check);
     let found = found.unwrap_or_else(|| panic!("no {check} in {findings:?}"));
     let text = |field: &str| found[field].as_str().map(str::to_owned);
@@ -57,7 +57,7 @@ fn broken_things_are_named_with_a_fix() {
     assert_eq!(health(&found, "settings").0, "broken");
     let report = place.patterm(&["doctor"]).output().unwrap();
     let report = String::from_utf8(report.stdout).unwrap();
-    assert!(report.contains("TOML parse error") && !report.contains("\\n"), "{report}");
+    assert!(report.contains("/config.toml:1:8: ") && !report.contains("\\n"), "{report}");
     let message = fails(&place, &["doctor"]);
     assert!(message.starts_with("patterm: 2 of "), "{message}");
 }

@@ -7,7 +7,7 @@ use patterm_wire::method::Empty;
 use serde_json::Value;
 
 use super::timers::duration;
-use super::trust;
+use super::{trust, user_settings};
 use crate::client::Client;
 use crate::print::{one_line, print, print_json};
 
@@ -59,6 +59,7 @@ fn list(json: bool) -> anyhow::Result<()> {
         false => print(&table(&hooks, Clock::system().wall_ms())),
     }
     trust::hint().inspect(|hint| print(hint));
+    user_settings::hint().inspect(|hint| print(hint));
     Ok(())
 }
 

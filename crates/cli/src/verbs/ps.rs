@@ -2,10 +2,11 @@
 
 use clap::Args;
 use patterm_wire::method::Empty;
+use patterm_wire::reason;
 use patterm_wire::tools::{ListProcesses, ProcessList, ProcessSummary};
 use serde_json::Value;
 
-use super::{restore, trust};
+use super::{restore, trust, user_settings};
 use crate::client::Client;
 use crate::print::{one_line, print, print_json, print_red};
 
@@ -28,6 +29,7 @@ impl PsVerb {
         if processes.is_empty() {
             print("no processes; `patterm run -- COMMAND` starts one");
             trust::hint().inspect(|hint| print(hint));
+            user_settings::hint().inspect(|hint| print(hint));
             return Ok(());
         }
         print(&table(&processes));
@@ -40,6 +42,7 @@ impl PsVerb {
             print(&hint);
         }
         trust::hint().inspect(|hint| print(hint));
+        user_settings::hint().inspect(|hint| print(hint));
         if client.is_on_disk() {
             print("no server is running for this project; `patterm` or `patterm serve` starts it");
         }
@@ -115,7 +118,12 @@ fn note(process: &ProcessSummary) -> String {
     if let Some(interrupted) = &process.interrupted {
         return format!("  ({})", one_line(interrupted));
     }
-    if let Some(why) = process.why_not_running.as_deref().filter(|_| !process.is_alive()) {
+    // The columns already say how it ended.
+    let exit = process.exit.unwrap_or_default();
+    let ended = [exit.code.map(reason::exit_code), exit.signal.map(reason::exit_signal)];
+    let is_new = |why: &&str| !ended.iter().flatten().any(|ended| ended == why);
+    let why = process.why_not_running.as_deref().filter(is_new);
+    if let Some(why) = why.filter(|_| !process.is_alive()) {
         return format!("  ({})", one_line(why));
     }
     let outdated = process.outdated.then_some("patterm.toml has changed since it started");
@@ -164,6 +172,10 @@ mod tests {
                 "activity": {"state": "idle"}, "health": "unhealthy", "problem": "it is unhealthy: no"},
             {"process_id": "p10", "name": "back", "kind": "agent", "status": "running",
                 "activity": {"state": "idle"}, "interrupted": "interrupted by a reboot"},
+            {"process_id": "p11", "name": "job", "kind": "command", "status": "exited",
+                "exit": {"code": 0}, "why_not_running": "it ended with exit code 0"},
+            {"process_id": "p12", "name": "job2", "kind": "command", "status": "exited",
+                "exit": {"code": 0}, "why_not_running": "patterm.toml is not trusted"},
         ]}))
         .unwrap();
         assert_eq!(
@@ -178,7 +190,9 @@ mod tests {
              p7     frozen    dreaming        vm        new\n\
              p8     running   healthy         command   api\n\
              p9     running   unhealthy       command   mail  (it is unhealthy: no)\n\
-             p10    running   idle            agent     back  (interrupted by a reboot)"
+             p10    running   idle            agent     back  (interrupted by a reboot)\n\
+             p11    exited              0     command   job\n\
+             p12    exited              0     command   job2  (patterm.toml is not trusted)"
         );
     }
 }

@@ -5,9 +5,9 @@ use patterm_wire::tools::{ProcessRef, RestartProcess};
 
 use super::several::{each, print_results};
 use super::start::outcome;
-use super::{environment, restore};
+use super::{environment, restore, user_settings};
 use crate::client::Client;
-use crate::print::print;
+use crate::print::{print, warn};
 
 /// End processes and start them again
 #[derive(Debug, Args)]
@@ -46,6 +46,7 @@ impl RestartVerb {
             }
             Ok(())
         });
+        user_settings::hint().inspect(|hint| warn(hint));
         if self.json {
             print_results(ids.len(), results)?;
         }

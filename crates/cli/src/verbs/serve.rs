@@ -8,11 +8,14 @@ use clap::Args;
 use patterm_host::enclosing_keeper::EnclosingKeeper;
 use patterm_host::{Server, Settings, StartError, log};
 use patterm_wire::requests::{HttpFlags, OpenHttp, ServerEntry};
+use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::user_settings;
 use crate::client::Client;
+use crate::hung::{NoAnswer, SIGN_OF_LIFE_METHOD};
 use crate::limits::{LogLimit, MessageLimit};
-use crate::print::{print, print_json, printable_path};
+use crate::print::{print, print_json, printable_path, warn};
 use crate::start::{self, StartReport};
 use crate::systemd;
 
@@ -127,6 +130,8 @@ fn run(options: &ServeVerb) -> anyhow::Result<()> {
         StartReport::Failed(why) => anyhow::bail!(why),
         StartReport::Serving(entry) => entry,
     };
+    must_answer(&entry)?;
+    user_settings::hint().inspect(|hint| warn(hint));
     if let Some(http) = &settings.http {
         open_http(http, &mut entry)?;
     }
@@ -141,6 +146,19 @@ fn run(options: &ServeVerb) -> anyhow::Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Fails if the server was already running and does not answer.
+fn must_answer(entry: &ServerEntry) -> anyhow::Result<()> {
+    let Some(stream) = start::connect(&entry.socket)? else { return Ok(()) };
+    match Client::over(stream).call_tool(SIGN_OF_LIFE_METHOD, &Value::Null) {
+        Err(error) if error.is::<NoAnswer>() => Err(error.context(format!(
+            "a server (pid {}) is already running for {}",
+            entry.pid,
+            printable_path(&entry.project)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Opens the HTTP endpoint of a server that was already running.

@@ -4,9 +4,15 @@ use patterm_wire::Method;
 use patterm_wire::tools::StartedProcess;
 
 use super::environment::EnvironmentArgs;
+use super::user_settings;
 use crate::client::Client;
-use crate::print::{one_line, print, print_json};
+use crate::print::{one_line, print, print_json, warn};
 use crate::tui;
+
+/// A name that a process can have.
+pub(super) fn name(text: &str) -> Result<String, String> {
+    patterm_host::tools::check_label(text).map(|()| text.to_owned())
+}
 
 /// Starts a process, and prints its id or shows it.
 pub(super) fn spawn<M: Method<Result = StartedProcess>>(
@@ -19,6 +25,7 @@ pub(super) fn spawn<M: Method<Result = StartedProcess>>(
         // Before anything is started.
         tui::must_have_terminal()?;
     }
+    user_settings::hint().inspect(|hint| warn(hint));
     let mut client = Client::connect()?;
     environment.pass(&mut client)?;
     let reply = client.call::<M>(args)?;

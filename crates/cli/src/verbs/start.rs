@@ -9,7 +9,7 @@ use patterm_wire::tools::{
 };
 
 use super::several::{each, print_results};
-use super::{environment, trust};
+use super::{environment, trust, user_settings};
 use crate::client::Client;
 use crate::print::{one_line, print, warn};
 
@@ -57,6 +57,7 @@ impl StartVerb {
         if declared {
             trust::outdated_hint().inspect(|hint| warn(hint));
         }
+        user_settings::hint().inspect(|hint| warn(hint));
         if self.json {
             print_results(given.len(), results)?;
         }

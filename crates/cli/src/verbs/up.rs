@@ -11,7 +11,7 @@ use patterm_wire::declared::{
 use serde_json::Value;
 
 use super::wait::seconds;
-use super::{environment, trust};
+use super::{environment, trust, user_settings};
 use crate::client::{Client, ServerReply};
 use crate::print::{one_line, print, print_json, warn};
 use crate::start;
@@ -53,6 +53,7 @@ impl UpVerb {
         environment::pass_own(&mut client)?;
         // Old content may be in effect, which is not what the file says now.
         trust::outdated_hint().inspect(|hint| warn(hint));
+        user_settings::hint().inspect(|hint| warn(hint));
         if !self.wait {
             return report::<Up>(client, self.names, self.json).map(|()| ExitCode::SUCCESS);
         }
@@ -61,8 +62,11 @@ impl UpVerb {
         if !self.json {
             print(&table(&started));
         }
-        let request = WaitUntilReadyRequest { names: self.names, timeout_seconds: self.timeout };
-        let reply = client.call::<WaitUntilReady>(&request)?;
+        // What these names mean may change while it waits.
+        let names: Vec<_> = started.into_iter().map(|process| process.name).collect();
+        let request =
+            |timeout_seconds| WaitUntilReadyRequest { names: names.clone(), timeout_seconds };
+        let reply = client.query_for::<WaitUntilReady>(self.timeout, request)?;
         let processes = reply.result.processes.clone();
         match self.json {
             true => print_json(&reply.read_as::<WaitUntilReadyResult<Value>>()?.processes)?,

@@ -352,6 +352,7 @@ fn snapshot(host: &Host) -> ProjectSnapshot {
         offers: host.lifecycle.offers(),
         project_file: file_info(&host.declared.file_status()),
         disk_problem: host.panes.disk_problem(),
+        settings_problem: host.declared.settings_problems().summary(),
         ..ProjectSnapshot::default()
     }
 }

@@ -9,7 +9,9 @@ use tokio::sync::{Notify, watch};
 use super::managed::ManagedProcesses;
 use super::observer::{Nobody, Observer};
 use crate::line_diff::diff;
-use crate::project_file::{Content, ProjectFile, Trust, TrustError, describe, visible};
+use crate::project_file::{
+    Content, ProjectFile, SettingsProblems, Trust, TrustError, describe, visible,
+};
 use patterm_panes::Panes;
 use patterm_panes::process::{DeclaredEntry, Kind, Status};
 use patterm_store::project::Project;
@@ -78,7 +80,7 @@ pub struct Declared {
     reading: Mutex<()>,
     /// Notified when there may be something to do.
     pub(super) wakeup: Notify,
-    /// Counts changes of the file's status.
+    /// Counts changes of the file's status, and of the problems of the user's settings.
     changes: watch::Sender<u64>,
     /// Counts how often the driver has done everything that was due.
     rounds: watch::Sender<u64>,
@@ -87,6 +89,8 @@ pub struct Declared {
 #[derive(Debug)]
 pub(super) struct State {
     status: FileStatus,
+    /// What is wrong with the user's settings.
+    settings: SettingsProblems,
     /// The content that was trusted last since this server started: it stays in effect until newer
     /// content is trusted.
     pub(super) effect: Option<Arc<ProjectFile>>,
@@ -117,6 +121,7 @@ impl Declared {
             trust: Trust::of(project.root(), state),
             state: Mutex::new(State {
                 status: FileStatus::Absent,
+                settings: SettingsProblems::default(),
                 effect: None,
                 managed: ManagedProcesses::default(),
                 version: 0,
@@ -145,7 +150,7 @@ impl Declared {
         self.observer.get().map_or(&Nobody, |observer| &**observer)
     }
 
-    /// Changes of the file's status.
+    /// Changes of the file's status, and of the problems of the user's settings.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -163,6 +168,11 @@ impl Declared {
     /// The status of the file when it was last read.
     pub fn file_status(&self) -> FileStatus {
         self.state().status.clone()
+    }
+
+    /// What was wrong with the user's settings when they were last read.
+    pub fn settings_problems(&self) -> SettingsProblems {
+        self.state().settings.clone()
     }
 
     /// The content in effect.
@@ -225,10 +235,12 @@ fn read_file(declared: &Declared) -> FileReading {
 }
 
 impl Declared {
-    /// Reads the project file and puts new trusted content into effect. Starts nothing itself.
+    /// Reads the project file and puts new trusted content into effect; also checks the user's settings.
+    /// Starts nothing itself.
     pub fn read_project_file(&self) {
         let declared = self;
         let _reading = declared.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_settings();
         let FileReading { status, file } = read_file(declared);
         if declared.state().status == status && declared.state().version > 0 {
             return;
@@ -245,6 +257,19 @@ impl Declared {
         declared.notify();
         // Which processes can be restored depends on it.
         self.panes.processes.notify();
+    }
+
+    /// Checks the user's settings, so that their problems can be shown.
+    fn check_settings(&self) {
+        let problems = SettingsProblems::of(self.settings.as_deref());
+        if self.state().settings == problems {
+            return;
+        }
+        for problem in problems.errors.iter().chain(&problems.ignored) {
+            tracing::error!(problem, "the user's settings have a problem");
+        }
+        self.state().settings = problems;
+        self.changes.send_modify(|count| *count += 1);
     }
 
     /// Trusts the content with this hash, which must be the current content of the file.

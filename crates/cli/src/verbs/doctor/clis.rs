@@ -22,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of a version that are read: more than any CLI prints.
 const VERSION_BYTES: u64 = 4096;
 
-/// Checks the CLIs and the settings about them.
-pub(super) fn check(list: &AgentList) -> Vec<Finding> {
+/// Checks the CLIs, and the server's settings about them unless the same file was found to have errors already.
+pub(super) fn check(list: &AgentList, shows_fault: bool) -> Vec<Finding> {
     let found: Vec<_> = list.agents.iter().filter(|agent| agent.found).collect();
     let mut findings = match found.is_empty() {
         false => versions(&found),
@@ -35,7 +35,7 @@ pub(super) fn check(list: &AgentList) -> Vec<Finding> {
         )],
     };
     findings.extend(invalid(&list.agents));
-    if let Some(fault) = &list.fault {
+    if let Some(fault) = list.fault.as_ref().filter(|_| shows_fault) {
         findings.push(broken(
             "settings",
             fault.trim_end().lines().map(one_line).collect::<Vec<_>>().join("\n"),

@@ -1,43 +1,33 @@
 //! `patterm doctor`: checks the setup and suggests fixes.
 
 mod clis;
+mod folders;
 mod leader;
 mod terminal;
 
-use std::fs::File;
-use std::io::BufReader;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use patterm_host::runtime::RuntimeDir;
 use patterm_host::{Project, VERSION};
-use patterm_store::reserve::RESERVE_BYTES;
+use patterm_project::project_file::SettingsProblems;
 use patterm_store::state::StateDir;
 use patterm_wire::follow::ProjectFileState;
 use patterm_wire::method::Empty;
 use patterm_wire::requests::ServerEntry;
 use patterm_wire::servers::{ServerInfo, Servers, ServersRequest};
 use patterm_wire::tools::{GetProjectStatus, ListAgents, ProcessSummary, ProjectFileStatus};
-use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::environment;
+use super::{environment, user_settings};
 use crate::client::Client;
 use crate::print::{error_chain, one_line, print, print_json, print_red, printable_path};
 use crate::{hung, start};
-
-/// Less space than this fills up within a day of work.
-const LITTLE_SPACE: u64 = 512 << 20;
 
 /// Fewer open files than this are soon used up: each pane needs some in the server and in the keeper.
 const FEW_FILES: u64 = 1_024;
 
 /// The oldest Node that agents' CLIs from npm support.
 const LEAST_NODE: u32 = 20;
-
-/// Damaged files that are listed: more than a single fault leaves behind.
-const MOST_DAMAGED: usize = 10;
 
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,9 +125,11 @@ fn lines(finding: &Finding) -> (String, Option<String>) {
 
 fn examine() -> anyhow::Result<Vec<Finding>> {
     let project = start::project_here()?;
-    let mut findings = vec![good("patterm", VERSION), runtime_folder(), state_folder(&project)];
-    let advice = format!("fix any problems listed above; {}", log_hint(&project));
+    let mut findings = vec![good("patterm", VERSION), folders::runtime(), folders::state(&project)];
     let is_usable = findings.iter().all(|finding| finding.health != Health::Broken);
+    let problems = user_settings::problems();
+    findings.extend(settings(&problems));
+    let advice = format!("fix any problems listed above; {}", log_hint(&project));
     let server = start::find_running(&project);
     let pid = server.as_ref().ok().and_then(|entry| Some(entry.as_ref()?.pid));
     let mut answers = true;
@@ -156,11 +148,11 @@ fn examine() -> anyhow::Result<Vec<Finding>> {
     }
     if answers && (pid.is_some() || is_usable) {
         match Client::connect_to_read() {
-            Ok(mut client) => findings.extend(ask_server(&mut client)),
+            Ok(mut client) => findings.extend(ask_server(&mut client, &problems)),
             Err(error) => findings.push(broken("connection", error_chain(&error), &advice)),
         }
     }
-    findings.extend(damaged_state(&project));
+    findings.extend(folders::damaged_files(&project));
     findings.push(open_files(pid));
     findings.extend(node());
     findings.push(terminal::check());
@@ -202,12 +194,12 @@ fn version(version: &str, program: &str) -> Finding {
 }
 
 /// Checks that need the server, or the project's state on disk.
-fn ask_server(client: &mut Client) -> Vec<Finding> {
+fn ask_server(client: &mut Client, problems: &SettingsProblems) -> Vec<Finding> {
     let mut findings = Vec::new();
     // The CLIs are searched for in this shell's PATH, as `patterm agent` does.
     let agents = environment::pass_own(client).and_then(|()| client.query::<ListAgents>(&Empty {}));
     match agents {
-        Ok(reply) => findings.extend(clis::check(&reply.result)),
+        Ok(reply) => findings.extend(clis::check(&reply.result, problems.errors.is_empty())),
         Err(error) => findings.push(broken(
             "agents",
             error_chain(&error),
@@ -268,6 +260,23 @@ fn shared_servers(servers: &[ServerInfo]) -> Option<Finding> {
             "fix `[servers]`; `patterm servers` shows their status",
         )),
     }
+}
+
+/// The user's own settings, if anything is wrong with them.
+fn settings(problems: &SettingsProblems) -> Vec<Finding> {
+    const CHECK: &str = "settings";
+    let listed = |problems: &[String]| -> Option<String> {
+        let lines: Vec<_> = problems.iter().map(|problem| one_line(problem)).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    };
+    let errors = listed(&problems.errors).map(|errors| {
+        let advice = "fix this file, which is your own, not the project's; until then only the presets in it \
+            take effect, and no environments are stored";
+        broken(CHECK, errors, advice)
+    });
+    let ignored = listed(&problems.ignored)
+        .map(|ignored| fair(CHECK, ignored, "remove this from the file, which is your own"));
+    errors.into_iter().chain(ignored).collect()
 }
 
 fn project_file(file: &ProjectFileStatus) -> Finding {
@@ -345,93 +354,6 @@ fn node_finding(version: &str) -> Finding {
             "agents' CLIs from npm may not start; check which `node` is on your PATH",
         ),
     }
-}
-
-fn runtime_folder() -> Finding {
-    let folder = RuntimeDir::from_env();
-    // With the longest process id: the socket's path must fit into an address.
-    match folder.ensure().and_then(|()| folder.socket(u32::MAX)) {
-        Ok(_) => good("runtime folder", folder.folder().display().to_string()),
-        Err(error) => broken(
-            "runtime folder",
-            error.to_string(),
-            "it must belong to you and be inaccessible to others: chmod 700",
-        ),
-    }
-}
-
-fn state_folder(project: &Project) -> Finding {
-    const CHECK: &str = "state folder";
-    let state =
-        match StateDir::from_env(project.key()).and_then(|state| state.ensure().map(|()| state)) {
-            Ok(state) => state,
-            Err(error) => {
-                return broken(
-                    CHECK,
-                    error.to_string(),
-                    "XDG_STATE_HOME must be a folder that you can write to",
-                );
-            }
-        };
-    let probe = state.file("doctor");
-    let written = std::fs::write(&probe, "");
-    let _ = std::fs::remove_file(&probe);
-    let folder = probe.parent().unwrap_or(&probe).to_owned();
-    if let Err(error) = written {
-        return broken(
-            CHECK,
-            format!("{}: {error}", folder.display()),
-            "make it writable, or free some space",
-        );
-    }
-    match free_space(&folder) {
-        Some(bytes) if bytes < RESERVE_BYTES => {
-            let text = format!("the disk of {} is full", folder.display());
-            broken(CHECK, text, "programs' output and all state are stored there; free some space")
-        }
-        Some(bytes) if bytes < LITTLE_SPACE => {
-            let text = format!("{} has {} MiB left", folder.display(), bytes >> 20);
-            fair(CHECK, text, "programs' output is stored there; free some space")
-        }
-        _ => good(CHECK, folder.display().to_string()),
-    }
-}
-
-/// State files that are damaged, or that a server found damaged and no longer uses.
-fn damaged_state(project: &Project) -> Option<Finding> {
-    let state = StateDir::from_env(project.key()).ok()?;
-    let listed = |files: Vec<PathBuf>, what: &str| {
-        let mut names: Vec<_> =
-            files.iter().take(MOST_DAMAGED).map(|path| printable_path(path)).collect();
-        if files.len() > MOST_DAMAGED {
-            names.push(format!("and {} more", files.len() - MOST_DAMAGED));
-        }
-        (!names.is_empty()).then(|| format!("{what}: {}", names.join("\n")))
-    };
-    let set_aside = listed(state.damaged(), "damaged, set aside and no longer used");
-    let unreadable = listed(unreadable(&state), "damaged; the next server sets it aside");
-    let texts: Vec<_> = [set_aside, unreadable].into_iter().flatten().collect();
-    (!texts.is_empty()).then(|| {
-        let advice = "recover what you need from them, then remove them";
-        fair("state files", texts.join("\n"), advice)
-    })
-}
-
-/// State files that are not JSON.
-fn unreadable(state: &StateDir) -> Vec<PathBuf> {
-    let files = std::fs::read_dir(state.path()).into_iter().flatten().flatten();
-    let paths = files.map(|entry| entry.path());
-    let is_state = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
-    let is_damaged = |path: &PathBuf| {
-        let file = File::open(path).map(BufReader::new).ok();
-        file.is_some_and(|file| serde_json::from_reader::<_, IgnoredAny>(file).is_err())
-    };
-    paths.filter(is_state).filter(is_damaged).collect()
-}
-
-fn free_space(folder: &Path) -> Option<u64> {
-    let system = rustix::fs::statvfs(folder).ok()?;
-    Some(system.f_bavail.saturating_mul(system.f_frsize))
 }
 
 fn locale() -> Finding {
