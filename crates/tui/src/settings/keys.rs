@@ -76,6 +76,9 @@ fn keys_of(
             return Vec::new();
         }
     };
+    if let Some(why) = entry.action.key_count().and_then(|count| count.refuse(values.len())) {
+        reader.report(&value.span(), format!("`{}` {why}", entry.name));
+    }
     let mut keys = Vec::new();
     for value in values {
         let Some(key) = any_key(reader, value) else { continue };
