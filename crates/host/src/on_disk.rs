@@ -33,6 +33,8 @@ pub struct OnDisk {
     pub stream: UnixStream,
     /// The copy of the state, removed when this value is dropped.
     pub copy: StateCopy,
+    /// The state files that are damaged: what they contained is missing from the answers.
+    pub damaged: Vec<PathBuf>,
 }
 
 /// A copy of a project's small state files.
@@ -111,6 +113,7 @@ impl OnDisk {
         let Settings { project, state, tools, limits, program, settings, .. } = settings;
         let clock = Clock::system();
         let events = EventLog::open_to_read(&state.file(EVENTS), clock.clone())?;
+        let original = state.clone();
         let (copy, state) = StateCopy::of(&state, project.key())?;
         let failed = |e| StartError::State(state::failed("read", state.path())(e));
         let nowhere = |name: &str| copy.0.join(name);
@@ -129,6 +132,8 @@ impl OnDisk {
             program,
         };
         let (host, _events) = Host::load(parts)?;
+        // The copies of damaged files were set aside just now; those of earlier servers were not copied.
+        let damaged = state.damaged_names().iter().map(|name| original.file(name)).collect();
         host.recover().map_err(StartError::Keeper)?;
         // As when a server takes over from another, nothing is started.
         host.declared.note_takeover();
@@ -143,7 +148,7 @@ impl OnDisk {
         };
         let thread = std::thread::Builder::new().name("patterm-on-disk".into()).spawn(answer);
         thread.map_err(failed)?;
-        Ok(Self { stream, copy })
+        Ok(Self { stream, copy, damaged })
     }
 }
 

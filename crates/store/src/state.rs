@@ -146,6 +146,17 @@ impl StateDir {
     }
 }
 
+impl StateDir {
+    /// The names that the damaged files in it had before they were set aside, sorted.
+    pub fn damaged_names(&self) -> Vec<String> {
+        let names = self.damaged().into_iter().filter_map(|path| {
+            let name = path.file_name()?.to_str()?;
+            Some(name.split_once(DAMAGED)?.0.to_owned())
+        });
+        names.collect()
+    }
+}
+
 /// A state file: the version, then the content.
 #[derive(Serialize, Deserialize)]
 struct Versioned<T> {
@@ -289,6 +300,7 @@ mod tests {
         let path = dir.path().join("pads.json");
         std::fs::write(&path, "{\"version\":1,\"na").unwrap();
         assert_eq!(read::<Pads>(&path, 1).unwrap(), None);
+        assert_eq!(StateDir(dir.path().to_owned()).damaged_names(), ["pads.json"]);
         let kept: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().collect();
         assert_eq!(kept.len(), 1);
         assert!(kept[0].file_name().to_string_lossy().starts_with("pads.json.damaged-"));
