@@ -89,8 +89,8 @@ fn failures_exit_1_and_wrong_usage_2() {
     let place = Place::new();
     for (arguments, code, why) in [
         (&["pad", "none"][..], 1, "patterm: there is no scratchpad `none`; there are none yet\n"),
-        (&["pad", "../x"], 1, "patterm: NAME takes a plain name"),
-        (&["pad", "../x", "--edit"], 1, "patterm: NAME takes a plain name"),
+        (&["pad", "../x"], 2, "error: invalid value '../x' for '<NAME>': takes a plain name"),
+        (&["pad", "../x", "--edit"], 2, "error: invalid value '../x'"),
         (&["pad"], 2, "error: "),
         (&["pads", "plan"], 2, "error: "),
         (&["pad", "a", "--edit", "--append"], 2, "error: "),

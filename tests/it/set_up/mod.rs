@@ -1,6 +1,7 @@
 //! Setup: a project file, a client's settings, the doctor, and files generated from the
 //! definitions.
 
+mod damaged;
 mod doctor;
 mod generate;
 mod hostile;
@@ -8,6 +9,8 @@ mod init;
 mod json;
 mod manners;
 mod setup;
+mod usage;
+mod user_settings;
 mod verbs;
 
 use std::path::Path;

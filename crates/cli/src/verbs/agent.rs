@@ -4,7 +4,7 @@ use clap::Args;
 use patterm_wire::tools::{SpawnAgent, SpawnAgentArgs};
 
 use super::environment::EnvironmentArgs;
-use super::spawn::spawn;
+use super::spawn::{name, spawn};
 
 /// Start an agent in a new pane and print its id
 #[derive(Debug, Args)]
@@ -14,7 +14,7 @@ pub(crate) struct AgentVerb {
     /// The agent's first prompt
     prompt: Option<String>,
     /// A name for the process
-    #[arg(long)]
+    #[arg(long, value_parser = name)]
     name: Option<String>,
     #[command(flatten)]
     environment: EnvironmentArgs,

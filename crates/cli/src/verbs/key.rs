@@ -14,11 +14,16 @@ pub(crate) struct KeyVerb {
     #[arg(value_name = "ID")]
     process: String,
     /// Keys: enter, escape, up, ctrl+c, f1, …
-    #[arg(value_name = "KEY", required = true)]
+    #[arg(value_name = "KEY", required = true, value_parser = key)]
     keys: Vec<String>,
     /// Another process to press them in; may be repeated
     #[arg(long = "also", value_name = "ID")]
     others: Vec<String>,
+}
+
+/// The name of a key that the server knows.
+fn key(text: &str) -> Result<String, String> {
+    patterm_host::tools::check_key(text).map(|()| text.to_owned())
 }
 
 impl KeyVerb {

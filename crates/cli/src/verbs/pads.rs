@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use clap::Args;
-use patterm_pads::PadName;
+use patterm_pads::{NameError, PadName};
 use patterm_wire::method::Empty;
 use patterm_wire::tools::{
     AppendPad, AppendPadArgs, ListPads, PadInfo, PadList, PadRef, PadRevision, ReadPad, WritePad,
@@ -69,7 +69,8 @@ fn table(pads: &[PadInfo], now: u64) -> String {
 #[derive(Debug, Args)]
 pub(crate) struct PadVerb {
     /// Its name
-    name: String,
+    #[arg(value_parser = name)]
+    name: PadName,
     /// Open its file in $VISUAL or $EDITOR
     #[arg(short, long, group = "action")]
     edit: bool,
@@ -87,13 +88,17 @@ pub(crate) struct PadVerb {
     json: bool,
 }
 
+/// A name that a scratchpad can have.
+fn name(text: &str) -> Result<PadName, NameError> {
+    text.parse()
+}
+
 impl PadVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let name: PadName = self.name.parse().map_err(|e| anyhow::anyhow!("NAME {e}"))?;
         if self.edit {
-            return edit(&name);
+            return edit(&self.name);
         }
-        let name = name.to_string();
+        let name = self.name.to_string();
         if self.append {
             let args = AppendPadArgs { name, content: standard_input()? };
             let written = Client::connect()?.call::<AppendPad>(&args)?.result;

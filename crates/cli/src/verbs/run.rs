@@ -4,14 +4,14 @@ use clap::Args;
 use patterm_wire::tools::{SpawnProcess, SpawnProcessArgs};
 
 use super::environment::EnvironmentArgs;
-use super::spawn::spawn;
+use super::spawn::{name, spawn};
 use crate::start;
 
 /// Run a command in a new pane and print its id
 #[derive(Debug, Args)]
 pub(crate) struct RunVerb {
     /// A name for the process
-    #[arg(long)]
+    #[arg(long, value_parser = name)]
     name: Option<String>,
     #[command(flatten)]
     environment: EnvironmentArgs,

@@ -16,7 +16,7 @@ pub(crate) struct SearchVerb {
     #[arg(value_name = "REGEX", value_parser = pattern)]
     pattern: String,
     /// The maximum number of lines [default: 20]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Print JSON
     #[arg(long)]

@@ -5,14 +5,14 @@ use patterm_wire::follow::ProcessKind;
 use patterm_wire::tools::{SpawnProcess, SpawnProcessArgs};
 
 use super::environment::EnvironmentArgs;
-use super::spawn::spawn;
+use super::spawn::{name, spawn};
 use crate::start;
 
 /// Start a shell in a new pane and print its id
 #[derive(Debug, Args)]
 pub(crate) struct ShellVerb {
     /// A name for the process
-    #[arg(long)]
+    #[arg(long, value_parser = name)]
     name: Option<String>,
     #[command(flatten)]
     environment: EnvironmentArgs,

@@ -33,12 +33,7 @@ impl StopVerb {
     }
 }
 
-/// A signal's number or name; the server knows the names.
+/// A signal that the server knows, by number or name.
 fn signal(text: &str) -> Result<String, String> {
-    let fits = match text.parse::<i64>() {
-        Ok(number) => (1..=31).contains(&number),
-        Err(_) => text.bytes().all(|byte| byte.is_ascii_alphanumeric()) && !text.is_empty(),
-    };
-    fits.then(|| text.to_owned())
-        .ok_or_else(|| "must be 1 to 31, or a name such as TERM".to_owned())
+    patterm_host::tools::check_signal(text).map(|()| text.to_owned())
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
+use patterm_host::web::{TokenError, check_token_name};
 use patterm_wire::requests::{Grant, Token, TokenInfo, TokenRequest, TokenResult};
 use patterm_wire::servers::{Servers, ServersRequest};
 use serde_json::Value;
@@ -45,6 +46,7 @@ enum TokenCommand {
 #[derive(Debug, Args)]
 struct NewToken {
     /// Its name, in lists and in the audit log
+    #[arg(value_parser = name)]
     name: String,
     /// Only these servers; patterm's own tools are `patterm`
     #[arg(long, value_name = "SERVER", value_delimiter = ',')]
@@ -58,6 +60,11 @@ struct NewToken {
     /// Expire after this many days [default: never]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=3650))]
     expires_days: Option<u64>,
+}
+
+/// A name that a token can have.
+fn name(text: &str) -> Result<String, TokenError> {
+    check_token_name(text).map(|()| text.to_owned())
 }
 
 impl TokenVerb {

@@ -1,6 +1,6 @@
 //! What the tools about events return.
 
-use patterm_wire::events::{EventPage, EventQuery, EventRecord};
+use patterm_wire::events::{EventPage, EventQuery, EventRecord, check_type};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 use super::error::{ErrorKind, ToolError};
 use super::process::find;
 use super::tool::Call;
+
+/// The longest part of an unknown type that an error repeats.
+const TYPE_CHARS: usize = 40;
 
 /// An event.
 #[derive(Serialize, JsonSchema)]
@@ -52,6 +55,15 @@ impl From<EventRecord> for EventAnswer {
         let actor = serde_json::to_value(actor).unwrap_or_default();
         Self { seq, time, kind, process_id, run, actor, offset, data, recovered }
     }
+}
+
+/// Refuses types that no event can have: nothing would ever match them.
+pub(super) fn check_types(types: &[String]) -> Result<(), ToolError> {
+    let unknown = types.iter().find_map(|kind| Some((kind, check_type(kind).err()?)));
+    unknown.map_or(Ok(()), |(kind, why)| {
+        let kind: String = kind.chars().take(TYPE_CHARS).collect();
+        Err(ToolError::invalid("types", format_args!("contains {kind:?}, which {why}")))
+    })
 }
 
 /// Reads a page of events.

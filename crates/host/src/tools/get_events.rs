@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
-use super::event_answer::{EventAnswer, process_id, read};
+use super::event_answer::{EventAnswer, check_types, process_id, read};
 use super::tool::{Call, Effect, Loading, Tool};
 
 pub(super) struct GetEvents;
@@ -54,6 +54,7 @@ impl Tool for GetEvents {
         if limit.is_some_and(|limit| !(1..=MOST_EVENTS).contains(&limit)) {
             return Err(ToolError::invalid("limit", format_args!("takes 1 to {MOST_EVENTS}")));
         }
+        check_types(&types)?;
         let process_id = process_id(&call, process);
         let page = read(&call, EventQuery { since, types, process_id, limit }).await?;
         let events = page.events.into_iter().map(EventAnswer::from).collect();

@@ -87,6 +87,12 @@ pub(super) fn signal(given: &SignalArg) -> Result<Signal, ToolError> {
     })
 }
 
+/// Checks a signal on a command line before it is sent to a server; the error says what is wrong with it.
+pub fn check_signal(name: &str) -> Result<(), String> {
+    let checked = signal(&SignalArg::Name(name.to_owned()));
+    checked.map(drop).map_err(|error| error.message.trim_start_matches("`signal` ").to_owned())
+}
+
 /// Sends a signal to a process's group and does nothing else; returns its status afterwards.
 pub(super) fn send(process: &Process, signal: Signal, host: &Host) -> Result<Status, ToolError> {
     let run = host.panes.running(process)?;

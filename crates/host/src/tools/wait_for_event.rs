@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{ErrorKind, ToolError};
-use super::event_answer::{EventAnswer, process_id, read};
+use super::event_answer::{EventAnswer, check_types, process_id, read};
 use super::tool::{Call, Effect, Loading, Tool};
 use super::wait_for_pattern::timeout;
 
@@ -48,6 +48,7 @@ impl Tool for WaitForEvent {
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
+        check_types(&args.types)?;
         let time = timeout(args.timeout_seconds)?;
         let most = call.host.limits.waiters;
         let activities = &call.host.agents.activities;

@@ -22,8 +22,8 @@ use audit::{Audit, CallAudit};
 use patterm_store::clock::Clock;
 use patterm_store::state::{self, StateDir, StateError};
 pub use settings::{HttpLimits, HttpSettings};
-pub use tokens::TokenError;
 use tokens::Tokens;
+pub use tokens::{TokenError, check_token_name};
 
 /// The flags in effect, kept for the next server if this one dies or is replaced.
 const FILE: &str = "http.json";

@@ -34,9 +34,7 @@ const SCOPE_NAMES: usize = 256;
 
 /// Checks the names in a grant.
 fn check(grant: &Grant) -> Result<(), TokenError> {
-    if !is_name(&grant.name) {
-        return Err(TokenError::Name(grant.name.clone()));
-    }
+    check_token_name(&grant.name)?;
     for (what, names) in [("servers", &grant.servers), ("tools", &grant.tools)] {
         let Some(names) = names else { continue };
         let bad = names.iter().find(|name| name.is_empty() || name.len() > 4 * NAME_BYTES);
@@ -49,6 +47,11 @@ fn check(grant: &Grant) -> Result<(), TokenError> {
 
 fn is_expired(grant: &Grant, now: u64) -> bool {
     grant.expires_at.is_some_and(|at| now >= at)
+}
+
+/// Checks the name of a new token on a command line before it is sent to a server.
+pub fn check_token_name(name: &str) -> Result<(), TokenError> {
+    if is_name(name) { Ok(()) } else { Err(TokenError::Name(name.to_owned())) }
 }
 
 fn is_name(name: &str) -> bool {
