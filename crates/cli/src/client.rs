@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use patterm_host::PERSON;
 use patterm_host::on_disk::{OnDisk, StateCopy};
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 use crate::errors::{ServerError, UnknownMethod};
 use crate::hung::Watch;
+use crate::print::{printable_path, warn};
 
 /// The errors if a server dies during a call that only reads, and during one that may have an effect.
 const LOST: &str = "the server ended before it answered";
@@ -58,6 +60,9 @@ impl Client {
 
     /// A client that reads a project's state on disk.
     pub(crate) fn on_disk(disk: OnDisk) -> Self {
+        for file in &disk.damaged {
+            warn(&damage(file));
+        }
         let client = Self::over(disk.stream);
         Self { only_reads: true, copy: Some(disk.copy), ..client }
     }
@@ -140,6 +145,15 @@ impl Client {
             });
         }
     }
+}
+
+/// What a damaged state file means for a verb that only reads.
+fn damage(file: &Path) -> String {
+    format!(
+        "{} is damaged, so what it contained is missing here; the next server of this project sets it aside and \
+         continues without it. To recover it, replace or repair the file before that",
+        printable_path(file)
+    )
 }
 
 #[cfg(test)]

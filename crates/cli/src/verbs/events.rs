@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand};
 use patterm_store::clock::Clock;
 use patterm_wire::events::{
-    EventPage, EventQuery, EventRecord, ExportEvents, LogVerdict, VerifyEvents, parse_time,
+    EventPage, EventQuery, EventRecord, ExportEvents, LogVerdict, VerifyEvents, check_type,
+    parse_time,
 };
 use patterm_wire::method::Empty;
 use patterm_wire::tools::{GetEvents, NextEvents, WaitForEvent, WaitForEventArgs};
@@ -35,7 +36,7 @@ pub(crate) struct EventsVerb {
     #[arg(long, value_name = "TIME|SEQ")]
     since: Option<EventsSince>,
     /// Only events of these types, such as agent.blocked; agent.* selects all types about agents
-    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
+    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',', value_parser = event_type)]
     types: Vec<String>,
     /// Print new events as they happen
     #[arg(short, long)]
@@ -59,6 +60,11 @@ enum EventsAction {
     },
     /// Print all events as JSON lines, as they are stored
     Export,
+}
+
+/// A type of events, or a group of them.
+fn event_type(text: &str) -> Result<String, String> {
+    check_type(text).map(|()| text.to_owned())
 }
 
 /// A time or the number of an event.
@@ -90,9 +96,10 @@ impl EventsVerb {
 
     fn show(self) -> anyhow::Result<()> {
         let mut client = Client::connect_to_read()?;
-        let known = |given: &String| client.resolve(given).unwrap_or_else(|_| given.clone());
-        // Events of a closed process are still there.
-        let process_id = self.process.as_ref().map(known);
+        let process_id = match &self.process {
+            Some(given) => Some(process_of_events(&mut client, given)?),
+            None => None,
+        };
         let since = match self.since {
             None => None,
             Some(EventsSince::Seq(seq)) => Some(seq),
@@ -126,6 +133,20 @@ impl EventsVerb {
         } else {
             Ok(())
         }
+    }
+}
+
+/// The id of the process that the user means. Events of a closed process are still there.
+fn process_of_events(client: &mut Client, given: &str) -> anyhow::Result<String> {
+    let unknown = match client.resolve(given) {
+        Ok(id) => return Ok(id),
+        Err(unknown) => unknown,
+    };
+    let process_id = Some(given.to_owned());
+    let query = EventQuery { process_id, limit: Some(1), ..EventQuery::default() };
+    match client.query::<GetEvents>(&query)?.result.events.is_empty() {
+        true => Err(unknown),
+        false => Ok(given.to_owned()),
     }
 }
 

@@ -53,28 +53,29 @@ pub(crate) struct KillVerb {
     now: bool,
     /// How long programs may take to end before they are killed [default: 5, or
     /// `end_grace_seconds` in `[limits]` of config.toml or patterm.toml]
-    #[arg(long, value_name = "SECONDS")]
-    grace: Option<f64>,
+    #[arg(long, value_name = "SECONDS", value_parser = grace)]
+    grace: Option<Duration>,
 }
 
 impl KillVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        run(self.all, ShutdownRequest { grace_ms: self.grace_ms()? })
+        run(self.all, ShutdownRequest { grace_ms: self.grace_ms() })
     }
 
     /// The grace period in milliseconds, if one is set.
-    fn grace_ms(&self) -> anyhow::Result<Option<u64>> {
-        if self.now {
-            return Ok(Some(0));
-        }
-        let Some(seconds) = self.grace else { return Ok(None) };
-        let grace = Duration::try_from_secs_f64(seconds).ok();
-        let grace = grace.filter(|grace| *grace <= LONGEST_GRACE).ok_or_else(|| {
-            let most = LONGEST_GRACE.as_secs();
-            anyhow::anyhow!("--grace takes 0 to {most} seconds, not {seconds}")
-        })?;
-        Ok(u64::try_from(grace.as_millis()).ok())
+    fn grace_ms(&self) -> Option<u64> {
+        let grace = if self.now { Some(Duration::ZERO) } else { self.grace };
+        grace.and_then(|grace| u64::try_from(grace.as_millis()).ok())
     }
+}
+
+/// A grace period that the server accepts, in seconds.
+fn grace(text: &str) -> Result<Duration, String> {
+    let grace = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let most = LONGEST_GRACE.as_secs();
+    grace
+        .filter(|grace| *grace <= LONGEST_GRACE)
+        .ok_or_else(|| format!("takes 0 to {most} seconds"))
 }
 
 fn run(all: bool, request: ShutdownRequest) -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::EventRecord;
+use super::{EventRecord, Fact};
 use crate::method::{Empty, Method};
 
 /// Which events to return.
@@ -38,6 +38,18 @@ pub fn matches_type(wanted: &str, kind: &str) -> bool {
         Some(group) => kind.strip_prefix(group).is_some_and(|rest| rest.starts_with('.')),
         None => wanted == kind,
     }
+}
+
+/// Checks that there are events of a type such as `agent.blocked`, or of a group such as `agent.*`; the error names the
+/// types.
+pub fn check_type(wanted: &str) -> Result<(), String> {
+    if Fact::TYPES.iter().any(|kind| matches_type(wanted, kind)) {
+        return Ok(());
+    }
+    let known = Fact::TYPES.join(", ");
+    Err(format!(
+        "is not a type of events; the types are {known}, and NAME.* for all that begin with NAME"
+    ))
 }
 
 /// Events in the order of their numbers.
