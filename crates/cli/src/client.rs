@@ -8,10 +8,12 @@ use patterm_host::PERSON;
 use patterm_host::on_disk::{OnDisk, StateCopy};
 use patterm_wire::error::METHOD_NOT_FOUND;
 use patterm_wire::{ErrorObject, Framing, Id, Incoming, Message, Method, reply};
+use rustix::process::Pid;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::errors::{ServerError, UnknownMethod};
+use crate::find;
 use crate::hung::Watch;
 use crate::print::{printable_path, warn};
 
@@ -72,6 +74,14 @@ impl Client {
         self.copy.is_some()
     }
 
+    /// The process of the server; `None` if the answers come from disk.
+    pub(crate) fn server(&self) -> Option<Pid> {
+        match self.copy {
+            None => find::server_of(self.stream.get_ref()),
+            Some(_) => None,
+        }
+    }
+
     /// The connection itself, for another protocol.
     pub(crate) fn into_stream(self) -> UnixStream {
         self.stream.into_inner()
@@ -80,13 +90,22 @@ impl Client {
     /// Sends a request that turns the connection into something else; returns what follows its result. While that
     /// is read, the copy of a state on disk must be kept.
     pub(crate) fn upgrade<M: Method>(
-        mut self,
+        self,
         params: &M::Params,
     ) -> anyhow::Result<(BufReader<UnixStream>, Option<StateCopy>)> {
+        let (_, stream, copy) = self.upgrade_with_result::<M>(params)?;
+        Ok((stream, copy))
+    }
+
+    /// The same with the result.
+    pub(crate) fn upgrade_with_result<M: Method>(
+        mut self,
+        params: &M::Params,
+    ) -> anyhow::Result<(M::Result, BufReader<UnixStream>, Option<StateCopy>)> {
         // It must be the first message of the connection.
         self.greeting.clear();
-        self.call::<M>(params)?;
-        Ok((self.stream, self.copy))
+        let reply = self.call::<M>(params)?;
+        Ok((reply.result, self.stream, self.copy))
     }
 
     /// Sends a request and waits for its result.

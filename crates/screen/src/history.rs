@@ -101,6 +101,11 @@ impl Block {
             Some((line, record))
         })
     }
+
+    fn styled(&self) -> impl Iterator<Item = (u64, StyledRow)> + '_ {
+        let row = |record: RowRecord<'_>| StyledRow { spans: record.spans(), wraps: record.wraps };
+        self.rows().map(move |(number, record)| (number, row(record)))
+    }
 }
 
 /// Where rows that are restored later have to end.
@@ -153,6 +158,19 @@ impl History {
             }
         }
         before - self.bytes()
+    }
+
+    /// Takes the oldest rows, a few kilobytes; none if there are none.
+    pub(crate) fn take_oldest(&mut self) -> Vec<(u64, StyledRow)> {
+        let oldest = self.blocks.front();
+        let rows = oldest.map_or_else(Vec::new, |block| block.styled().collect());
+        self.drop_oldest(1);
+        rows
+    }
+
+    /// All rows, each with the number of its line.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (u64, StyledRow)> + '_ {
+        self.blocks.iter().flat_map(Block::styled)
     }
 
     /// The stamp of the oldest block's last row: the pane with the smallest one has the oldest rows.

@@ -320,6 +320,12 @@ impl Screen {
         self.emulator.page.visible_cells(usize::from(row))
     }
 
+    /// The main page, and the alternate one if that is shown.
+    pub(crate) fn pages(&self) -> (&Page, Option<&Page>) {
+        let emulator = self.shown();
+        (emulator.main(), emulator.hidden_main.is_some().then_some(&emulator.page))
+    }
+
     /// The rows above the screen.
     #[must_use]
     pub fn history(&self) -> &History {
@@ -336,11 +342,9 @@ impl Screen {
     /// parts with the same number. Lines still on the screen have the numbers that they will have in the
     /// history.
     pub fn lines(&self, from: u64) -> impl Iterator<Item = Line<'_>> {
-        let emulator = self.shown();
-        let history = &emulator.history;
+        let history = self.history();
         let first = history.next_line() - u64::from(history.is_open());
-        let main = emulator.main();
-        let alternate = emulator.hidden_main.is_some().then_some(&emulator.page);
+        let (main, alternate) = self.pages();
         let after_main = first + line_count(main);
         let screen = screen_rows(main, first)
             .chain(alternate.into_iter().flat_map(move |page| screen_rows(page, after_main)));

@@ -6,6 +6,7 @@ mod cli;
 mod declared;
 mod ending;
 mod environment;
+mod export;
 mod faults;
 mod full_disk;
 mod keeper_faults;

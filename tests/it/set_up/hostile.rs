@@ -136,6 +136,15 @@ fn cases(verb: &str) -> Option<(u8, &'static [&'static [&'static str]])> {
             &[&["logs", "prints"], &["logs", "prints", "--json"], &["logs"], &["logs", "--json"]],
         ),
         "screen" => (1, &[&["screen", "prints"], &["screen", "prints", "--json"]]),
+        "export" => (
+            1,
+            &[
+                &["export", "prints"],
+                &["export", "prints", "--format", "txt"],
+                &["export", "prints", "--format", "html"],
+                &["export", HOSTILE],
+            ],
+        ),
         "search" => (1, &[&["search", "prints", "evil"], &["search", "prints", "evil", "--json"]]),
         "wait" => (1, &[&["wait", "prints", "end"], &["wait", "prints", "end", "--json"]]),
         "send" => (1, &[&["send", "prints", HOSTILE], &["send", "nobody", "x"]]),
@@ -176,8 +185,8 @@ fn cases(verb: &str) -> Option<(u8, &'static [&'static [&'static str]])> {
         "close" => (3, &[&["close", "p2"]]),
         "upgrade" => (4, &[&["upgrade"]]),
         "kill" => (5, &[&["kill"]]),
-        // It draws cells and nothing else, as tests/it/tui/hostile.rs shows.
-        "attach" => (1, &[]),
+        // They draw cells and nothing else, as tests/it/tui/hostile.rs and `drawing` in the crate `screen` show.
+        "attach" | "replay" => (1, &[]),
         // It speaks MCP to programs.
         "mcp-stdio" => (1, &[]),
         _ => return None,

@@ -73,6 +73,8 @@ const VERBS: &[Verb] = &[
     verb("status", &["ID"]).json(&["ID"], Json::Object).wrong(&[]).of_id(&[]),
     verb("logs", &["ID"]).json(&["ID"], Json::Object).wrong(&["p1", "--json", "--raw"]).of_id(&[]),
     verb("screen", &["ID"]).json(&["ID"], Json::Object).wrong(&[]).of_id(&[]),
+    verb("export", &["ID"]).wrong(&["p1", "--force"]).of_id(&[]),
+    verb("replay", &["ID"]).stays().wrong(&["p1", "--speed", "0"]),
     verb("search", &["ID", "ready"])
         .json(&["ID", "ready"], Json::Object)
         .wrong(&["p1"])
@@ -289,6 +291,7 @@ fn verbs_that_need_a_terminal_say_so_before_they_do_anything() {
         &["run", "--attach", "--", "cat"],
         &["shell", "--attach"],
         &["agent", "parrot", "--attach"],
+        &["replay", "p1"],
     ] {
         let Output { status, stderr, .. } = output(&place, arguments, None);
         let reason = text(&stderr);

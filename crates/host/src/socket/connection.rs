@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use patterm_wire::follow::FollowRequest;
 use patterm_wire::logs::LogsRequest;
+use patterm_wire::recording::RecordingRequest;
 use patterm_wire::view::ViewRequest;
 use patterm_wire::{Decoder, ErrorObject, Frame, Framing, Incoming, Malformed, reply};
 use tokio::net::UnixStream;
@@ -61,6 +62,7 @@ enum Upgrade {
     View(UpgradeRequest<ViewRequest>),
     Follow(UpgradeRequest<FollowRequest>),
     Logs(UpgradeRequest<LogsRequest>),
+    Recording(UpgradeRequest<RecordingRequest>),
 }
 
 impl Upgrade {
@@ -68,7 +70,8 @@ impl Upgrade {
         let view = UpgradeRequest::<ViewRequest>::read(body).map(Self::View);
         let follow = || UpgradeRequest::<FollowRequest>::read(body).map(Self::Follow);
         let logs = || UpgradeRequest::<LogsRequest>::read(body).map(Self::Logs);
-        view.or_else(follow).or_else(logs)
+        let recording = || UpgradeRequest::<RecordingRequest>::read(body).map(Self::Recording);
+        view.or_else(follow).or_else(logs).or_else(recording)
     }
 }
 
@@ -116,6 +119,9 @@ impl Connection {
                 served = upgrade.serve(stream, host).await
             }
             Some(Upgrade::Logs(upgrade)) if served.is_ok() => {
+                served = upgrade.serve(stream, host).await
+            }
+            Some(Upgrade::Recording(upgrade)) if served.is_ok() => {
                 served = upgrade.serve(stream, host).await
             }
             _ => {}
@@ -312,6 +318,7 @@ impl Connection {
             ErrorKind::Unavailable,
             "the connection ended before the call finished; it may or may not have been carried out",
         )
+        .because_of(self.host.end())
         .into_rpc();
         for id in self.calls.give_up() {
             self.write(&reply::error(Some(&id), &error));

@@ -7,6 +7,7 @@ mod fair_read;
 mod follow;
 mod listener;
 mod logs;
+mod recording;
 mod shares;
 mod upgrade;
 mod view;

@@ -262,8 +262,8 @@ impl Tool for GetProcessOutput {
             }
             let (events, begin) = (call.host.events.clone(), process.run_offset);
             let past = move || -> Result<Answer, ToolError> {
-                let offset = moment.offset(&run, begin, &events)?;
-                let screen = run.screen_at(begin, offset).ok_or_else(|| gone(&run))?;
+                let offset = moment.offset("at", &run, begin, &events)?;
+                let screen = run.screen_at(begin, offset).ok_or_else(|| gone(&run, begin))?;
                 Ok(Answer::past(&screen, offset))
             };
             return call.large(past).await?;

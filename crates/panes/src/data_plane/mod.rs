@@ -21,6 +21,7 @@ mod reader;
 mod reader_side;
 mod reading;
 mod rebuild;
+mod recording;
 mod replay;
 #[cfg(test)]
 mod replay_tests;
@@ -55,6 +56,7 @@ pub use progress::RunProgress;
 use reader::Reader;
 pub(crate) use reading::MARK_BYTES;
 use rebuild::Rebuilds;
+pub use recording::Recording;
 pub(crate) use replay::Replay;
 pub use run::ProcessRun;
 pub use trouble::Trouble;

@@ -76,6 +76,28 @@ impl Replay {
         is_whole.then_some(replayed.screen)
     }
 
+    /// A blank screen at the oldest byte that is kept, which continues in the middle of the output.
+    pub(super) fn without_beginning(&self, log: &log::Reader, offset: Offset) -> Screen {
+        let end = ReplayPoint { offset, resizes: usize::MAX };
+        let from = ReplayPoint { offset: self.from.max(Offset::new(log.start())), resizes: 0 };
+        let later = log.sizes(from.offset.get(), self.until.get());
+        let size = later.first().map_or(self.size, |first| size::for_screen(first.before));
+        let mut screen = Screen::new(size);
+        screen.set_offset(from.offset.get());
+        let resizes = self.resizes(log, size, from, Some(end));
+        self.replay(log, screen, &resizes, Some(end)).unwrap_or_else(|| self.blank_screen())
+    }
+
+    /// Where the oldest key frame of this run is.
+    pub(super) fn oldest_key_frame(&self, log: &log::Reader) -> Option<Offset> {
+        let (mut oldest, mut newest) = (None, self.until.get());
+        while let Some((_, place)) = self.key_frame(log, newest) {
+            oldest = Some(place.offset);
+            newest = place.offset.get().checked_sub(1)?;
+        }
+        oldest
+    }
+
     /// Rows above those of a screen that was replayed from a key frame at `end`, with a stamp, and where they begin;
     /// `None` if nothing is above them.
     pub(super) fn older(
@@ -213,20 +235,23 @@ impl Replay {
     }
 }
 
-/// Feeds the output up to an offset.
-fn feed(log: &log::Reader, screen: &mut Screen, end: u64) {
-    let from = screen.offset();
+/// Feeds the output up to an offset; returns how many bytes there were.
+pub(super) fn feed(log: &log::Reader, screen: &mut Screen, end: u64) -> u64 {
+    let (from, mut fed) = (screen.offset(), 0);
     let bytes = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX);
     log.visit(from, bytes, |at, bytes| {
         // Some output may have been dropped, so that the last part goes beyond the end.
         let room = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX);
         if room > 0 {
             screen.skip_to(at);
-            screen.feed(&bytes[..bytes.len().min(room)]);
+            let bytes = &bytes[..bytes.len().min(room)];
+            screen.feed(bytes);
+            fed += bytes.len() as u64;
         }
         room > bytes.len()
     });
     screen.skip_to(end);
+    fed
 }
 
 /// What is before the screen in a key frame.

@@ -3,7 +3,6 @@
 
 mod filter;
 mod leader;
-mod terminal;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -18,12 +17,13 @@ use patterm_wire::{Framing, Id, Incoming, Message, Method, reply};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::client::Client;
+use crate::connect::is_lost;
 use crate::errors::ServerError;
 use crate::print::print;
-use crate::tui;
+use crate::verbs::terminal::{self, Terminal};
+use crate::{find, start, tui};
 use filter::Filter;
 use leader::{Leader, Typed};
-use terminal::Terminal;
 
 /// Bytes per read.
 const READ_BYTES: usize = 64 << 10;
@@ -101,9 +101,28 @@ fn project_named<'a>(name: &str, folders: &'a [PathBuf]) -> anyhow::Result<Optio
 }
 
 fn run_raw(id: &str) -> anyhow::Result<()> {
-    let mut stream = Client::open_here()?.into_stream();
+    let project = start::project_here()?;
+    let client = Client::open_here()?;
+    let mut server = client.server();
+    let mut stream = client.into_stream();
     let terminal = Terminal::enter()?;
-    let outcome = attach(&mut stream, id, &terminal);
+    let outcome = loop {
+        let outcome = attach(&mut stream, id, &terminal);
+        match &outcome {
+            Ok(End::ServerGone) => {}
+            Err(error) if is_lost(error) => {}
+            _ => break outcome,
+        }
+        // The next server shows the screen again. None is started: this one may have been ended on purpose.
+        find::wait_for_successor(&project, server)?;
+        match find::find_running(&project)?.map(|entry| find::connect(&entry.socket)).transpose()? {
+            Some(Some(next)) => {
+                server = find::server_of(&next);
+                stream = next;
+            }
+            _ => break Ok(End::ServerGone),
+        }
+    };
     drop(terminal);
     match outcome? {
         End::Detached => {
@@ -113,7 +132,7 @@ fn run_raw(id: &str) -> anyhow::Result<()> {
         End::Exited(None, signal) => {
             print(&format!("{id} was killed by signal {}", signal.unwrap_or(0)))
         }
-        End::ServerGone => anyhow::bail!("the server has ended; attach again"),
+        End::ServerGone => anyhow::bail!("the server has ended"),
     }
     Ok(())
 }

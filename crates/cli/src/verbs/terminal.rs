@@ -4,7 +4,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
+use patterm_keeper::{CrashGuard, TerminalRestore};
 use patterm_wire::view::ViewSize;
+use rustix::process::Signal;
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr};
 use signal_hook::consts::SIGWINCH;
 use signal_hook::low_level::pipe;
@@ -19,7 +21,12 @@ const LEAVE: &[u8] = b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x
 pub(super) struct Terminal {
     before: Termios,
     resized: UnixStream,
+    /// Signals that end this process restore the terminal, too.
+    _guard: CrashGuard,
 }
+
+/// The signals that end a process on request.
+const ENDS: [Signal; 4] = [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT];
 
 impl Terminal {
     /// Puts the terminal into raw mode.
@@ -30,10 +37,13 @@ impl Terminal {
         let (resized, written_by_handler) = UnixStream::pair()?;
         resized.set_nonblocking(true)?;
         pipe::register(SIGWINCH, written_by_handler)?;
+        let file = stdin.try_clone_to_owned()?;
+        let restore = TerminalRestore { file, before: before.clone(), leave: LEAVE };
+        let guard = patterm_keeper::restore_terminal(restore, &ENDS);
         let mut raw = before.clone();
         raw.make_raw();
         tcsetattr(stdin, OptionalActions::Now, &raw)?;
-        let terminal = Self { before, resized };
+        let terminal = Self { before, resized, _guard: guard };
         terminal.write(RESET)?;
         Ok(terminal)
     }
