@@ -6,6 +6,7 @@ mod connect;
 #[cfg(test)]
 mod contract_tests;
 mod errors;
+mod find;
 mod hung;
 mod identity;
 mod limits;
@@ -14,6 +15,7 @@ mod overview;
 mod pad_editor;
 mod print;
 mod settings_path;
+mod since;
 mod start;
 mod systemd;
 mod tmux;

@@ -20,7 +20,7 @@ use patterm_wire::environment::CallerEnvironment;
 use patterm_wire::requests::ServerEntry;
 
 use crate::print::print;
-use crate::verbs::Since;
+use crate::since::Since;
 use crate::{hung, pad_editor, settings_path, start, tmux};
 
 /// Whether there is a terminal to show it on.

@@ -6,7 +6,7 @@ use patterm_store::clock::Clock;
 use patterm_wire::events::format_time;
 use patterm_wire::tools::ScreenMoment;
 
-use super::logs::Since;
+use crate::since::Since;
 
 /// A moment as people write it.
 #[derive(Debug, Clone, Copy)]

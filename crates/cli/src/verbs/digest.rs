@@ -8,9 +8,9 @@ use patterm_wire::digest::{
 use patterm_wire::events::parse_time;
 
 use super::events::EventsSince;
-use super::logs::{Since, local_time};
 use crate::client::Client;
 use crate::print::{one_line, print, print_json};
+use crate::since::{Since, local_time};
 
 /// Print what happened since you last looked, what needs you first
 ///

@@ -10,9 +10,9 @@ use patterm_wire::method::Empty;
 use patterm_wire::tools::{GetEvents, NextEvents, WaitForEvent, WaitForEventArgs};
 use serde_json::Value;
 
-use super::logs::{Since, local_time};
 use crate::client::Client;
 use crate::print::{one_line, print, print_bytes, print_json, print_json_text, warn};
+use crate::since::{Since, local_time};
 
 /// How long one request of `--follow` waits: shorter than the time after which a server counts as hung.
 const FOLLOW_SECONDS: f64 = 5.0;
@@ -50,9 +50,10 @@ pub(crate) struct EventsVerb {
 enum EventsAction {
     /// Check that no event is damaged or missing
     ///
-    /// Each event contains the hash of the previous one. This detects damage, for example by a failing disk. It does
-    /// not detect tampering by somebody who can write your files, because that person can compute the hashes, too.
-    /// Exits with code 1 if the log is damaged.
+    /// Each event contains the hash of the previous one, and the newest event is also recorded in a file of its own.
+    /// This detects damage, for example by a failing disk, and files or lines that are gone. It does not detect
+    /// tampering by somebody who can write your files, because that person can compute the hashes, too, nor that the
+    /// whole folder of events was removed while no server was running. Exits with code 1 if the log is damaged.
     Verify {
         /// Print JSON
         #[arg(long)]
@@ -158,11 +159,16 @@ fn follow(client: &mut Client, query: EventQuery, mut next: u64, json: bool) -> 
             types: types.clone(),
             process_id: process_id.clone(),
             since: Some(next),
-            timeout_seconds: Some(FOLLOW_SECONDS),
+            timeout_seconds: Some(if client.is_on_disk() { 0.0 } else { FOLLOW_SECONDS }),
         };
         let events = client.query::<WaitForEvent>(&wait)?.read_as::<NextEvents<Value>>()?;
         next = events.next;
+        let is_last = client.is_on_disk() && events.events.is_empty();
         if !show_page(events.events, json)? {
+            return Ok(());
+        }
+        if is_last {
+            warn("the server has ended, so nothing new happens");
             return Ok(());
         }
     }
@@ -237,9 +243,11 @@ fn verify(json: bool) -> anyhow::Result<()> {
 }
 
 fn verdict_text(verdict: &LogVerdict) -> String {
-    let LogVerdict { events, dropped, lost, first, last, first_break } = verdict;
-    let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
-    let mut text = format!("{events} events, {first} to {last}");
+    let LogVerdict { events, dropped, lost, missing, first, last, first_break } = verdict;
+    let mut text = match first.zip(*last) {
+        Some((first, last)) => format!("{events} events, {first} to {last}"),
+        None => "no events".to_owned(),
+    };
     if *dropped > 0 {
         text.push_str(&format!(
             "; {dropped} older ones were dropped, because the log has a limited size"
@@ -247,6 +255,9 @@ fn verdict_text(verdict: &LogVerdict) -> String {
     }
     if *lost > 0 {
         text.push_str(&format!("; up to {lost} were lost when the machine stopped"));
+    }
+    if *missing > 0 {
+        text.push_str(&format!("; {missing} are damaged or missing, and were not dropped"));
     }
     match first_break {
         None => text.push_str("; nothing is damaged"),
@@ -309,9 +320,9 @@ mod tests {
         let expected = "3 events, 5 to 7; 4 older ones were dropped, because the log has a limited size; nothing is damaged";
         assert_eq!(verdict_text(&whole), expected);
         let first_break = Some(LogBreak { seq: 6, what: "an event is missing".into() });
-        let broken = LogVerdict { lost: 2, first_break, ..whole };
+        let broken = LogVerdict { lost: 2, missing: 1, first_break, ..whole };
         assert!(verdict_text(&broken).ends_with(
-            "; up to 2 were lost when the machine stopped; damaged from event 6 on: an event is missing"
+            "; up to 2 were lost when the machine stopped; 1 are damaged or missing, and were not dropped; damaged from event 6 on: an event is missing"
         ));
     }
 

@@ -65,7 +65,6 @@ use clap::Subcommand;
 use crate::mcp_stdio::McpStdioVerb;
 
 pub(crate) use help::parse;
-pub(crate) use logs::Since;
 
 /// The verbs as `patterm --help` lists them.
 const GROUPS: &[(&str, &[&str])] = &[

@@ -5,7 +5,7 @@ use patterm_wire::events::{Actor, parse_time};
 use super::Report;
 use super::evidence::{Approval, Presence, Prompt, Seen, Story, Turn, TypedInput};
 use crate::print::one_line;
-use crate::verbs::logs::local_time;
+use crate::since::local_time;
 
 /// The first characters of a hash that are printed, as git does for large repositories.
 const HASH_CHARS: usize = 12;

@@ -7,7 +7,7 @@ use patterm_wire::recording::{
 };
 
 use super::Exporter;
-use crate::verbs::logs::local_time;
+use crate::since::local_time;
 
 /// The page forbids everything but its own styles, should any text ever get out of its place.
 const HEAD: &str = r#"<meta charset="utf-8">

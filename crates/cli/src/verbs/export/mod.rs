@@ -13,10 +13,10 @@ use patterm_wire::recording::{
 };
 
 use super::at::At;
-use super::logs::local_time;
 use super::recorded::RecordedParts;
 use crate::client::Client;
 use crate::print::warn;
+use crate::since::local_time;
 use cast::Cast;
 use html::Html;
 use target::Target;

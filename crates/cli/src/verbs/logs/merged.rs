@@ -9,10 +9,11 @@ use patterm_wire::printable;
 use patterm_wire::{Incoming, Message, follow};
 use serde::Serialize;
 
-use super::since::{self, Since};
 use crate::client::Client;
 use crate::connect::{TRIES, is_lost};
 use crate::print::{one_line, print_bytes, print_json_text, warn};
+use crate::since::{self, Since};
+use crate::{find, start};
 
 /// The colours of names on a terminal: those that are readable on dark and on light ones.
 const COLOURS: [u8; 6] = [36, 33, 32, 35, 34, 31];
@@ -73,19 +74,20 @@ impl MergedLogs {
             if client.is_on_disk() && std::mem::take(&mut request.follow) {
                 warn("no server is running, so no process prints anything new");
             }
-            let (stream, copy) = match client.upgrade::<ReadLogs>(&request) {
-                Err(error) if tries > 1 && is_lost(&error) => {
-                    tries -= 1;
-                    continue;
+            let server = client.server();
+            match client.upgrade::<ReadLogs>(&request) {
+                Err(error) if tries > 1 && is_lost(&error) => tries -= 1,
+                upgraded => {
+                    let (stream, copy) = upgraded?;
+                    tries = TRIES;
+                    let ended = read(stream, &mut request.continue_at, &mut printer)?;
+                    drop(copy);
+                    if matches!(ended, Ended::Done) {
+                        return Ok(());
+                    }
                 }
-                upgraded => upgraded?,
-            };
-            tries = TRIES;
-            let ended = read(stream, &mut request.continue_at, &mut printer)?;
-            drop(copy);
-            if matches!(ended, Ended::Done) {
-                return Ok(());
             }
+            find::wait_for_successor(&start::project_here()?, server)?;
         }
     }
 }

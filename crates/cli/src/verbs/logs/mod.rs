@@ -1,7 +1,6 @@
 //! `patterm logs`: what processes have printed.
 
 mod merged;
-mod since;
 
 use clap::Args;
 use patterm_wire::tools::{
@@ -11,11 +10,10 @@ use patterm_wire::tools::{
 use serde::Serialize;
 
 use merged::MergedLogs;
-pub(crate) use since::Since;
-pub(super) use since::local_time;
 
 use crate::client::Client;
 use crate::print::{print_bytes, print_content, print_json, warn};
+use crate::since::Since;
 
 /// How much output to read at once.
 const LOG_BYTES: u64 = 256 << 10;

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::keys::{Command, commands};
 use super::playback::Playback;
 use crate::print::one_line;
-use crate::verbs::logs::local_time;
+use crate::since::local_time;
 use crate::verbs::recorded::RecordedParts;
 use crate::verbs::terminal::{RESET, Terminal};
 
