@@ -120,6 +120,9 @@ pub struct PastPlace {
     /// The process that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_id: Option<String>,
+    /// Where it is in the output of that process, which is shown up to there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
     /// The type of the event, such as `agent.blocked`; missing for a line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,

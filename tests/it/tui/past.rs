@@ -3,9 +3,8 @@
 use super::Screen;
 use crate::support::Place;
 
-/// Shows each line that it reads on an empty screen, with one write.
-const PARROT: &str =
-    "stty -echo; echo ready; while read line; do printf '\\033[2J\\033[Hnow %s\\n' \"$line\"; done";
+/// Shows each line that it reads on an empty screen, with one write, and each in a moment of its own.
+const PARROT: &str = "stty -echo; sleep 0.1; echo ready; while read line; do sleep 0.1; printf '\\033[2J\\033[Hnow %s\\n' \"$line\"; done";
 
 fn run(place: &Place, name: &str) {
     place.run(&["run", "--name", name, "--", "sh", "-c", PARROT]);

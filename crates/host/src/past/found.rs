@@ -65,6 +65,7 @@ pub(super) fn place(event: &EventRecord) -> PastPlace {
     });
     PastPlace {
         process_id: event.process_id.clone(),
+        offset: event.offset,
         kind: Some(event.kind.clone()),
         text: details.into_iter().find(|text| !text.is_empty()).unwrap_or_default(),
     }

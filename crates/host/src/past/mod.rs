@@ -52,6 +52,6 @@ pub(crate) fn read(host: &Host, request: &PastRequest) -> Result<PastResult, Pas
             (result.found, result.again_ms) = (next.found, next.again_ms);
         }
     }
-    result.screens = timeline.screens(result.at_ms);
+    result.screens = timeline.screens(result.at_ms, result.found.as_ref());
     Ok(result)
 }

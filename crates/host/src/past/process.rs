@@ -75,9 +75,10 @@ impl PastProcess {
         offset_after(&self.marks, at_ms).unwrap_or_else(|| self.run.log.end())
     }
 
-    /// What it showed at a time.
-    pub(super) fn state(&self, at_ms: u64) -> PastState {
-        let offset = self.offset_at(at_ms);
+    /// What it showed at a time, or at a place in its output that was printed then.
+    pub(super) fn state(&self, at_ms: u64, place: Option<u64>) -> PastState {
+        let place = place.filter(|place| *place <= self.run.log.end());
+        let offset = place.unwrap_or_else(|| self.offset_at(at_ms));
         let Some((start, end)) = self.run_at(at_ms, offset) else {
             return match self.is_cut() {
                 true => self.dropped(),

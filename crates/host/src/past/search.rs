@@ -1,8 +1,5 @@
 //! Lines with a text in the output of several processes, nearest to a moment.
 
-use std::sync::Arc;
-
-use patterm_panes::data_plane::ProcessRun;
 use patterm_wire::past::{PastDirection, PastPlace};
 
 use super::found::short;
@@ -17,12 +14,15 @@ const PART_BYTES: u64 = 1 << 20;
 pub(super) struct FoundLine {
     process_id: String,
     text: String,
+    /// Where it ends.
+    end: u64,
     pub(super) at_ms: u64,
 }
 
 impl FoundLine {
     pub(super) fn place(self) -> PastPlace {
-        PastPlace { process_id: Some(self.process_id), kind: None, text: short(&self.text) }
+        let text = short(&self.text);
+        PastPlace { process_id: Some(self.process_id), offset: Some(self.end), kind: None, text }
     }
 }
 
@@ -37,12 +37,12 @@ pub(super) fn nearest(
         return None;
     }
     let found = processes.iter().filter_map(|process| {
-        let search = LineSearch { run: &process.run, text };
-        let (text, at_ms) = match direction {
-            PastDirection::Back => search.before(process.offset_at(from_ms), from_ms)?,
-            PastDirection::Forward => search.after(process.offset_at(from_ms), from_ms)?,
-        };
-        Some(FoundLine { process_id: process.id.clone(), text, at_ms })
+        let search = LineSearch { process, text };
+        let from = process.offset_at(from_ms);
+        match direction {
+            PastDirection::Back => search.before(from, from_ms),
+            PastDirection::Forward => search.after(from, from_ms),
+        }
     });
     match direction {
         PastDirection::Back => found.max_by_key(|line| line.at_ms),
@@ -51,22 +51,23 @@ pub(super) fn nearest(
 }
 
 struct LineSearch<'a> {
-    run: &'a Arc<ProcessRun>,
+    process: &'a PastProcess,
     text: &'a str,
 }
 
 impl LineSearch<'_> {
     /// The last line before a place that was printed before a time.
-    fn before(&self, end: u64, before_ms: u64) -> Option<(String, u64)> {
+    fn before(&self, end: u64, before_ms: u64) -> Option<FoundLine> {
         let mut until = end;
-        while until > self.run.log.start() {
+        while until > self.process.run.log.start() {
             let from = until.saturating_sub(PART_BYTES);
             let mut found = None;
-            self.lines(from, |line, at_ms, line_end| {
-                if at_ms < before_ms && self.matches(&line) {
-                    found = Some((line, at_ms));
+            self.lines(from, |line| {
+                let is_before = line.end < until;
+                if line.at_ms < before_ms && self.matches(&line) {
+                    found = Some(line);
                 }
-                line_end < until
+                is_before
             });
             if found.is_some() {
                 return found;
@@ -77,35 +78,41 @@ impl LineSearch<'_> {
     }
 
     /// The first line from a place on that was printed after a time.
-    fn after(&self, from: u64, after_ms: u64) -> Option<(String, u64)> {
+    fn after(&self, from: u64, after_ms: u64) -> Option<FoundLine> {
         let mut found = None;
-        self.lines(from, |line, at_ms, _| {
-            if at_ms > after_ms && self.matches(&line) {
-                found = Some((line, at_ms));
+        self.lines(from, |line| {
+            if line.at_ms > after_ms && self.matches(&line) {
+                found = Some(line);
             }
             found.is_none()
         });
         found
     }
 
-    /// Passes the lines from a place on, each with its time and its end, until `take` returns `false`.
-    fn lines(&self, from: u64, mut take: impl FnMut(String, u64, u64) -> bool) {
-        let mut source = LineSource::new(self.run.log.clone(), Begin::At(from), true);
+    /// Passes the lines from a place on, until `take` returns `false`.
+    fn lines(&self, from: u64, mut take: impl FnMut(FoundLine) -> bool) {
+        let log = self.process.run.log.clone();
+        let mut source = LineSource::new(log, Begin::At(from), true);
         source.stop_at_end();
         loop {
             source.fill(true);
             let Some(line) = source.pop() else { return };
-            let at_ms = line.time_ms.unwrap_or(0);
-            if !take(line.texts.join(" "), at_ms, line.end) {
+            let line = FoundLine {
+                process_id: self.process.id.clone(),
+                text: line.texts.join(" "),
+                end: line.end,
+                at_ms: line.time_ms.unwrap_or(0),
+            };
+            if !take(line) {
                 return;
             }
         }
     }
 
-    fn matches(&self, line: &str) -> bool {
+    fn matches(&self, line: &FoundLine) -> bool {
         match self.text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            true => line.contains(self.text),
-            false => line.to_ascii_lowercase().contains(self.text),
+            true => line.text.contains(self.text),
+            false => line.text.to_ascii_lowercase().contains(self.text),
         }
     }
 }

@@ -59,11 +59,14 @@ impl CommonPast {
         at_ms.clamp(self.first_ms, self.now_ms)
     }
 
-    /// What each process showed at a time.
-    pub(super) fn screens(&self, at_ms: u64) -> Vec<PastScreen> {
+    /// What each process showed at a time. That of something that was found is shown up to there, and not what was
+    /// printed in the same moment.
+    pub(super) fn screens(&self, at_ms: u64, found: Option<&PastPlace>) -> Vec<PastScreen> {
         let screen = |id: &String| {
             let process = self.processes.iter().find(|process| process.id == *id);
-            let state = process.map_or(PastState::Nothing, |process| process.state(at_ms));
+            let place = found.filter(|found| found.process_id.as_ref() == Some(id));
+            let place = place.and_then(|place| place.offset);
+            let state = process.map_or(PastState::Nothing, |process| process.state(at_ms, place));
             PastScreen { process_id: id.clone(), state }
         };
         self.ids.iter().map(screen).collect()
