@@ -6,9 +6,10 @@ use patterm_wire::requests::MessageText;
 use patterm_wire::servers::ServerInfo;
 use patterm_wire::tools::AgentInfo;
 
-use crate::action::{ACTIONS, Action};
+use crate::action::{ACTIONS, Action, tmux_names};
 use crate::layout::{Direction, PaneId};
 use crate::model::{ListKind, Model, is_alive, is_blocked, need};
+use crate::overview::Place;
 
 /// What choosing an item does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,11 +22,15 @@ pub(crate) enum Choice {
     Page(u32),
     /// The pane of another page.
     Pane(PaneId),
+    /// A process of another project.
+    Elsewhere(Place),
     Start(String),
     MoreAgents,
     ReadMessage(u64),
     Read(String),
     Notify(String),
+    /// Say how it is done.
+    Hint(String),
 }
 
 /// An item of a list.
@@ -36,13 +41,15 @@ pub(crate) struct Item {
     pub(crate) text: String,
     /// At the right, dimmed.
     pub(crate) detail: String,
+    /// More words that find it.
+    pub(crate) aliases: &'static str,
     pub(crate) choice: Choice,
 }
 
 impl Item {
     fn new(mark: &str, text: &str, detail: &str, choice: Choice) -> Self {
         let [mark, text, detail] = [mark, text, detail].map(ToOwned::to_owned);
-        Self { mark, text, detail, choice }
+        Self { mark, text, detail, aliases: "", choice }
     }
 }
 
@@ -68,7 +75,7 @@ pub(crate) fn title(listed: ListKind) -> &'static str {
 }
 
 /// The text of an empty list.
-pub(crate) fn when_empty(listed: ListKind) -> &'static str {
+pub(crate) fn when_empty(model: &Model, listed: ListKind) -> &'static str {
     match listed {
         ListKind::Palette => "no matching action or process",
         ListKind::Agents | ListKind::AgentsBeside => "looking for agents…",
@@ -77,7 +84,7 @@ pub(crate) fn when_empty(listed: ListKind) -> &'static str {
         ListKind::Processes => "no matching process",
         ListKind::Pages | ListKind::Move => "no matching page",
         ListKind::Join => "no matching pane on another page",
-        ListKind::Attention => "no agent needs you",
+        ListKind::Attention => nobody_needs_you(model),
         ListKind::Messages => "no messages between agents yet",
         ListKind::Timers => "no timers",
         ListKind::Pads => "no scratchpads",
@@ -91,7 +98,8 @@ pub(crate) fn items(model: &Model, listed: ListKind, filter: &str) -> Vec<Item> 
     let mut items = all(model, listed);
     let words: Vec<String> = filter.split_whitespace().map(str::to_lowercase).collect();
     items.retain(|item| {
-        let text = format!("{} {} {}", item.mark, item.text, item.detail).to_lowercase();
+        let Item { mark, text, detail, aliases, .. } = item;
+        let text = format!("{mark} {text} {detail} {aliases}").to_lowercase();
         words.iter().all(|word| text.contains(word))
     });
     // A number or a name that was typed completely comes first.
@@ -236,12 +244,21 @@ fn server(server: &ServerInfo) -> Item {
 }
 
 fn palette(model: &Model) -> Vec<Item> {
-    let several = |action: Action| action.is_family() || action == Action::SendLeader;
-    let actions = ACTIONS.iter().filter(|entry| !several(entry.action));
     let keys = &model.settings.keys;
-    let actions = actions.map(|entry| {
+    let actions = ACTIONS.iter().filter(|entry| entry.action != Action::SendLeader);
+    let actions = actions.filter_map(|entry| {
         let mark = keys.shown(entry).unwrap_or_default();
-        Item::new(&mark, entry.description, entry.name, Choice::Do(entry.action))
+        // Each key of such an action does something else: the palette can only name them.
+        let choice = match entry.action.is_family() {
+            true if mark.is_empty() => return None,
+            true => {
+                let leader = keys.leader_name();
+                Choice::Hint(format!("{leader} and {mark}: {}", entry.description))
+            }
+            false => Choice::Do(entry.action),
+        };
+        let aliases = tmux_names(entry.action);
+        Some(Item { aliases, ..Item::new(&mark, entry.description, entry.name, choice) })
     });
     let processes = model.tree().into_iter().map(|(_, process)| {
         let text = format!("show {}", process.name);
@@ -282,14 +299,31 @@ fn more_agents(model: &Model) -> Vec<Item> {
         .collect()
 }
 
+/// Agents that need the user: those of this project, then those of the others.
 fn attention(model: &Model) -> Vec<Item> {
-    let processes = model.needing_attention().into_iter();
-    processes
-        .map(|process| {
-            let mark = if is_blocked(process) { "◆" } else { "!" };
-            Item::new(mark, &process.name, need(process), Choice::Show(process.id.clone()))
-        })
-        .collect()
+    let mark = |process| if is_blocked(process) { "◆" } else { "!" };
+    let here = model.needing_attention().into_iter().map(|process| {
+        Item::new(mark(process), &process.name, need(process), Choice::Show(process.id.clone()))
+    });
+    let overview = model.overview.iter();
+    let waiting = overview.flat_map(|overview| overview.waiting_outside(&model.project_key));
+    let elsewhere = waiting.map(|(project, process)| {
+        let detail = format!("in {}: {}", one_line(&project.name()), need(process));
+        let place = Place { key: project.server.key.clone(), process: Some(process.id.clone()) };
+        Item::new(mark(process), &process.name, &detail, Choice::Elsewhere(place))
+    });
+    here.chain(elsewhere).collect()
+}
+
+/// The text of the list of agents that need the user, while it is empty.
+fn nobody_needs_you(model: &Model) -> &'static str {
+    match &model.overview {
+        Some(overview) if overview.is_complete(&model.project_key) => match overview.has_hung() {
+            true => "no agent needs you, but a server does not answer: see the overview",
+            false => "no agent needs you, in any of your projects",
+        },
+        _ => "no agent of this project needs you; asking your other projects…",
+    }
 }
 
 fn message(model: &Model, message: &MessageInfo) -> Item {

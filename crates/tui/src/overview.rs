@@ -62,6 +62,8 @@ pub(crate) struct AnswerPanel {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Overview {
     pub(crate) projects: Vec<OverviewProject>,
+    /// The servers are known.
+    is_listed: bool,
 }
 
 /// A row of the overview.
@@ -74,6 +76,14 @@ pub(crate) enum OverviewRow<'a> {
     Question(&'a DialogInfo),
     /// What to do about the server of the project above.
     Hung(&'a str),
+}
+
+impl OverviewProject {
+    /// The name of its folder.
+    pub(crate) fn name(&self) -> String {
+        let folder = &self.server.project;
+        folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned()
+    }
 }
 
 impl OverviewRow<'_> {
@@ -100,8 +110,37 @@ impl Overview {
         snapshot.processes.iter().find(|process| process.id == *id)
     }
 
+    /// The processes of other projects that wait for a person.
+    pub(crate) fn waiting_outside(&self, here: &str) -> Vec<(&OverviewProject, &ProcessInfo)> {
+        let others = self.projects.iter().filter(|project| project.server.key != here);
+        let waiting = others.flat_map(|project| {
+            let all = match &project.state {
+                ProjectState::Live(snapshot) => snapshot.processes.as_slice(),
+                ProjectState::Connecting | ProjectState::Hung(_) => &[],
+            };
+            all.iter()
+                .filter(|process| process.needs_person())
+                .map(move |process| (project, process))
+        });
+        waiting.collect()
+    }
+
+    /// Whether every other project has sent its state, or is known not to.
+    pub(crate) fn is_complete(&self, here: &str) -> bool {
+        let is_known = |project: &OverviewProject| {
+            project.server.key == here || project.state != ProjectState::Connecting
+        };
+        self.is_listed && self.projects.iter().all(is_known)
+    }
+
+    /// Whether a server does not answer.
+    pub(crate) fn has_hung(&self) -> bool {
+        self.projects.iter().any(|project| matches!(project.state, ProjectState::Hung(_)))
+    }
+
     /// Replaces the servers. What is known about those that are still there stays.
     pub(crate) fn set_servers(&mut self, servers: Vec<ServerEntry>) {
+        self.is_listed = true;
         let mut before = std::mem::take(&mut self.projects);
         for server in servers {
             let same = |project: &OverviewProject| {

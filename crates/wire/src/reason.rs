@@ -4,6 +4,18 @@
 /// What is said of a process that waits for a person if nothing else is known.
 pub const WAITS: &str = "it is waiting for you";
 
+/// How a program ended that returned this code.
+#[must_use]
+pub fn exit_code(code: i32) -> String {
+    format!("it ended with exit code {code}")
+}
+
+/// How a program ended that this signal killed.
+#[must_use]
+pub fn exit_signal(signal: i32) -> String {
+    format!("it was killed by signal {signal}")
+}
+
 /// A reason without the names of hooks; empty if nothing else is left.
 #[must_use]
 pub fn plain(reason: &str) -> &str {

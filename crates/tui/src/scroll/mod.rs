@@ -64,6 +64,8 @@ pub(crate) struct Scroll {
     command: Option<(usize, usize)>,
     /// The user wants to select them as soon as they are known.
     pub(crate) wants_command: bool,
+    /// How often the next movement is repeated, as far as it has been typed.
+    pub(crate) count: Option<usize>,
     /// The offset of the output to which the user wants to go as soon as its row is known.
     pub(crate) wanted: Option<u64>,
 }

@@ -61,8 +61,11 @@ impl Keymap {
         let key = plain(*key);
         let released = Key { ctrl: false, ..key };
         let letter = matches!(key.code, KeyCode::Char(letter) if letter.is_ascii_lowercase());
-        // Control may still be pressed from the leader.
-        let held = || find(&self.after, released).filter(|_| key.ctrl && letter);
+        // Control may still be pressed from the leader. That must not end anything that tmux would leave alone.
+        let held = || {
+            let action = find(&self.after, released).filter(|_| key.ctrl && letter);
+            action.filter(|action| !action.ends_something())
+        };
         find(&self.after, key).or_else(held)
     }
 

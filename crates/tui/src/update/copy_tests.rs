@@ -50,3 +50,33 @@ fn clicks_select_words_and_lines_and_open_links() {
     let block = "\x1b[<8;27;2M\x1b[<40;29;3M\x1b[<8;29;3m";
     assert_eq!(copied(sample.type_in(block)).as_deref(), Some("at\nere"));
 }
+
+#[test]
+fn a_count_repeats_a_movement_of_the_scrollback() {
+    let mut sample = Sample::new(80, 24);
+    let pane = sample.model.focus;
+    let rows: String = (0..20).map(|row| format!("a{row} b c d\r\n")).collect();
+    sample.show(pane, &rows);
+    let cursor = |sample: &Sample| {
+        let pane = sample.model.focused_pane().unwrap();
+        pane.scroll.as_ref().map(|scroll| (scroll.cursor, scroll.count))
+    };
+    sample.type_in("\x02[g");
+    assert_eq!(cursor(&sample), Some(((0, 0), None)));
+    sample.type_in("1");
+    assert_eq!(cursor(&sample), Some(((0, 0), Some(1))));
+    sample.type_in("0j");
+    assert_eq!(cursor(&sample), Some(((10, 0), None)), "0 continues a count");
+    sample.type_in("5k3w");
+    assert_eq!(cursor(&sample), Some(((5, 7), None)));
+    sample.type_in("0");
+    assert_eq!(cursor(&sample), Some(((5, 0), None)), "0 alone goes to the beginning");
+    sample.type_in("7\x1b");
+    assert_eq!(cursor(&sample), Some(((5, 0), None)), "escape ends only the count");
+    sample.type_in("99999k");
+    assert_eq!(cursor(&sample), Some(((0, 0), None)), "not beyond the first row");
+    sample.type_in("2\x1b[B");
+    assert_eq!(cursor(&sample), Some(((2, 0), None)), "arrows too");
+    sample.type_in("3V");
+    assert!(sample.model.focused_pane().unwrap().scroll.as_ref().unwrap().anchor.is_some());
+}

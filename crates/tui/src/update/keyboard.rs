@@ -101,11 +101,18 @@ pub(super) fn is_late(model: &Model) -> bool {
     !at_once && model.sent_at > model.requested_at
 }
 
+/// Once the user has stopped typing, what comes next is meant for the pane that has the focus now.
+pub(super) fn continue_after_pause(model: &mut Model) {
+    if matches!(model.mode, Mode::Interrupted { .. }) && !typed_recently(model) {
+        model.mode = Mode::Typing;
+    }
+}
+
 /// The pane with the focus was removed, but not by the user. If the user was typing into it, the rest of the
 /// input must not go to another process.
 pub(super) fn focus_lost(model: &mut Model, name: &str) {
     let sent_recently = model.sent_at.is_some_and(|at| model.now.saturating_sub(at) < TYPING_MS);
     if sent_recently && model.mode == Mode::Typing {
-        model.mode = Mode::Interrupted { name: name.to_owned() };
+        model.mode = Mode::Interrupted { name: name.to_owned(), ignored: 0 };
     }
 }

@@ -169,3 +169,57 @@ fn no_dialog_opens_or_vanishes_while_the_user_types() {
     assert_eq!(sent(sample.type_in("y")), "", "somebody else has decided");
     assert_eq!(sent(sample.type_in("y")), "y");
 }
+
+#[test]
+fn keys_that_went_nowhere_are_counted_and_a_pause_ends_it() {
+    let mut sample = Sample::new(120, 24);
+    sample.type_in("hunter");
+    let mut next = project();
+    next.processes.remove(0);
+    sample.handle(Event::Snapshot(next));
+    assert_eq!(sent(sample.type_in("2\r")), "");
+    let shown = crate::view::view(&sample.model).text();
+    assert!(shown.contains("2 keys went nowhere"), "{shown}");
+    sample.model.now += TYPING_MS;
+    assert_eq!(sent(sample.type_in("ls")), "ls", "meant for the pane that has the focus now");
+}
+
+#[test]
+fn control_held_from_the_leader_ends_nothing() {
+    let mut sample = Sample::new(120, 24);
+    let effects = sample.type_in("\x02\x04");
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Quit(_))), "ctrl+d");
+    let notice = sample.model.notice.as_ref().unwrap().text.clone();
+    assert!(notice.contains("ctrl+b ctrl+d does nothing"), "{notice}");
+    sample.type_in("\x02\x15");
+    assert!(matches!(sample.model.mode, Mode::List { .. }), "ctrl+u is u");
+}
+
+#[test]
+fn the_palette_knows_the_names_of_tmux() {
+    let found = |words: &str| -> Vec<String> {
+        let sample = Sample::new(120, 24);
+        let items = crate::list::items(&sample.model, crate::model::ListKind::Palette, words);
+        items.into_iter().map(|item| item.detail).collect()
+    };
+    assert_eq!(found("split-window"), ["split-right", "split-down"]);
+    assert_eq!(found("split-window -v"), ["split-down"]);
+    for (tmux, own) in [
+        ("new-window", "new-page"),
+        ("copy-mode", "scroll"),
+        ("detach", "detach"),
+        ("select-layout", "layout"),
+        ("resize-pane", "zoom"),
+        ("resize-pane", "resize-pane"),
+        ("kill-pane", "close"),
+        ("kill-pane", "unsplit"),
+        ("choose-tree", "overview"),
+    ] {
+        assert!(found(tmux).contains(&own.to_owned()), "{tmux}: {:?}", found(tmux));
+    }
+    // What has a key for each side is explained.
+    let mut sample = Sample::new(120, 24);
+    sample.type_in("\x02:select-layout\r");
+    let notice = sample.model.notice.as_ref().unwrap().text.clone();
+    assert!(notice.starts_with("ctrl+b and alt+1"), "{notice}");
+}

@@ -6,7 +6,7 @@ use patterm_screen::keys::KeyCode;
 
 use super::{Effect, answering, notify, panes};
 use crate::action::typed;
-use crate::model::{Mode, Model};
+use crate::model::{ListKind, Mode, Model};
 use crate::overview::{Overview, OverviewEvent, OverviewRow, Place, ProjectState};
 use crate::saved_layout::SavedLayout;
 use crate::view;
@@ -17,14 +17,24 @@ const PAGE: isize = 10;
 /// Opens the overview, with the project that was shown before this one chosen: Enter goes back.
 pub(super) fn open(model: &mut Model, effects: &mut Vec<Effect>) {
     let key = model.last_project.as_ref().unwrap_or(&model.project_key).clone();
-    model.overview = Some(Overview::default());
+    look(model, effects);
     model.mode = Mode::Overview(Place { key, process: None });
+}
+
+/// Connects to all projects.
+pub(super) fn look(model: &mut Model, effects: &mut Vec<Effect>) {
+    model.overview = Some(Overview::default());
     effects.push(Effect::OpenOverview);
 }
 
 /// Ends the connections of the overview once the user does something else.
 pub(super) fn close_if_left(model: &mut Model, effects: &mut Vec<Effect>) {
-    let is_open = matches!(model.mode, Mode::Overview(_) | Mode::Answer(_));
+    let is_open = match &model.mode {
+        Mode::Overview(_) | Mode::Answer(_) => true,
+        // It names the agents of other projects too.
+        Mode::List { kind, .. } => *kind == ListKind::Attention,
+        _ => false,
+    };
     if !is_open && model.overview.take().is_some() {
         effects.push(Effect::CloseOverview);
     }
@@ -87,7 +97,7 @@ fn answer(model: &mut Model, place: &Place) {
 }
 
 /// Shows a place: in this project, or in another one, to whose server the TUI switches.
-fn go_to(model: &mut Model, place: &Place, effects: &mut Vec<Effect>) {
+pub(super) fn go_to(model: &mut Model, place: &Place, effects: &mut Vec<Effect>) {
     // What is shown may have ended since.
     let overview = model.overview.as_ref();
     let rows = overview.map(Overview::rows).unwrap_or_default();

@@ -115,7 +115,9 @@ fn an_option_that_is_one_letter_is_chosen_by_it_unless_that_is_a_key_of_the_wind
     sample.type_in("\x02u\x1b[C");
     assert_eq!(sample.type_in("x"), [], "no option");
     let effects = sample.type_in("y").to_vec();
-    let [Effect::Call { params, .. }] = &effects[..] else { panic!("{effects:?}") };
+    let [Effect::Call { params, .. }, Effect::CloseOverview] = &effects[..] else {
+        panic!("{effects:?}")
+    };
     assert_eq!(params["option"], 2);
     sample.type_in("\x02u\x1b[C");
     assert!(matches!(sample.model.mode, Mode::Answer(_)));
@@ -127,7 +129,7 @@ fn an_option_that_is_one_letter_is_chosen_by_it_unless_that_is_a_key_of_the_wind
     assert!(matches!(sample.model.mode, Mode::Answer(_)));
     assert_eq!(sample.type_in("\x1b"), []);
     assert!(is_list(&sample));
-    assert_eq!(sample.type_in("\x1b"), [], "it closes the list");
+    assert_eq!(sample.type_in("\x1b"), [Effect::CloseOverview], "it closes the list");
     assert_eq!(sample.model.mode, Mode::Typing);
 }
 
@@ -164,7 +166,9 @@ fn a_question_of_this_project_is_answered_from_the_list_of_those_who_need_attent
     sample.type_in("\x1b[C");
     assert_eq!(sample.type_in("2"), [], "its keys are not known");
     let effects = sample.type_in("\x1b[A\r").to_vec();
-    let [Effect::Call { method, params, .. }] = &effects[..] else { panic!("{effects:?}") };
+    let [Effect::Call { method, params, .. }, Effect::CloseOverview] = &effects[..] else {
+        panic!("{effects:?}")
+    };
     assert_eq!(*method, AnswerDialog::NAME);
     assert_eq!(*params, json!({"process_id": "p3", "dialog": "3-c", "option": 1}));
     assert_eq!(sample.model.mode, Mode::Typing);
@@ -192,4 +196,44 @@ fn a_server_that_ends_disappears_and_one_that_starts_again_is_connected_to() {
     assert_eq!(sample.type_in("\x1b"), [Effect::CloseOverview]);
     sample.handle(Event::Overview(OverviewEvent::Servers(left)));
     assert!(sample.model.overview.is_none());
+}
+
+#[test]
+fn agents_of_other_projects_that_need_the_user_are_listed_with_their_project() {
+    let mut sample = Sample::new(100, 30);
+    sample.model.project_key = "k1".to_owned();
+    let mut calm = project();
+    for process in &mut calm.processes {
+        (process.attention, process.dialog) = (None, None);
+        process.activity = patterm_wire::follow::ActivityState::Idle;
+    }
+    sample.handle(Event::Snapshot(calm));
+    assert_eq!(sample.type_in("\x02u"), [Effect::OpenOverview]);
+    assert!(view(&sample.model).text().contains("asking your other projects"));
+    others(&mut sample);
+    let text = view(&sample.model).text();
+    assert!(text.contains("writer") && text.contains("in website: "), "{text}");
+    // Its question can be answered from here, and the way back is this list.
+    sample.type_in("\x1b[C");
+    assert!(view(&sample.model).text().contains("writer asks"));
+    sample.type_in("q");
+    let switch = Effect::Switch { key: "k2".to_owned(), process: Some("p1".to_owned()) };
+    assert_eq!(sample.type_in("\r"), [switch, Effect::CloseOverview]);
+}
+
+#[test]
+fn nobody_needs_the_user_once_every_project_has_said_so() {
+    let mut sample = Sample::new(100, 30);
+    sample.model.project_key = "k1".to_owned();
+    let mut calm = project();
+    for process in &mut calm.processes {
+        (process.attention, process.dialog) = (None, None);
+        process.activity = patterm_wire::follow::ActivityState::Idle;
+    }
+    sample.handle(Event::Snapshot(calm));
+    sample.type_in("\x02u");
+    sample.handle(Event::Overview(OverviewEvent::Servers(vec![server("k1")])));
+    assert!(view(&sample.model).text().contains("no agent needs you, in any of your projects"));
+    let effects = sample.type_in("\x1b");
+    assert!(!effects.contains(&Effect::OpenOverview));
 }

@@ -297,5 +297,5 @@ fn restore_page(model: &mut Model, saved: SavedPage) -> Option<PanePage> {
 /// A name as the user gave it; `None` for an empty one.
 pub(super) fn page_name(given: &str) -> Option<String> {
     let name: String = crate::list::one_line(given.trim()).chars().take(NAME_CHARS).collect();
-    (!name.is_empty()).then_some(name)
+    patterm_screen::has_visible_character(&name).then_some(name)
 }

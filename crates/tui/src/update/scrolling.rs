@@ -47,7 +47,7 @@ pub(super) fn key(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
     let Some(pane) = model.panes.get_mut(&focus) else { return };
     let Some(mut scroll) = pane.scroll.take() else { return };
     let step =
-        if scroll.typing { search_key(&mut scroll, key) } else { move_key(&mut scroll, key) };
+        if scroll.typing { search_key(&mut scroll, key) } else { counted_key(&mut scroll, key) };
     match step {
         Step::Stay => pane.scroll = Some(scroll),
         Step::NotFound => {
@@ -122,6 +122,60 @@ fn search_key(scroll: &mut Scroll, key: &Key) -> Step {
         }
     }
     Step::Stay
+}
+
+/// The most repetitions: more than a history has rows that anybody moves through.
+const MOST_REPEATS: usize = 9_999;
+
+/// A digit of a count, or a key that is repeated as often as the count says.
+fn counted_key(scroll: &mut Scroll, key: &Key) -> Step {
+    let count = scroll.count.take();
+    let digit = match key.code {
+        KeyCode::Char(character) if !key.ctrl && !key.alt => character.to_digit(10),
+        _ => None,
+    };
+    let digit = digit.and_then(|digit| usize::try_from(digit).ok());
+    // By itself, 0 goes to the beginning of the row.
+    if let Some(digit) = digit.filter(|digit| *digit > 0 || count.is_some()) {
+        let typed = count.unwrap_or(0).saturating_mul(10).saturating_add(digit);
+        scroll.count = Some(typed.min(MOST_REPEATS));
+        return Step::Stay;
+    }
+    match (count, key.code) {
+        // It ends only the count.
+        (Some(_), KeyCode::Escape) => return Step::Stay,
+        (Some(count), _) if is_repeated(key) => {
+            for _ in 1..count {
+                let before = (scroll.cursor, scroll.top);
+                let step = move_key(scroll, key);
+                if !matches!(step, Step::Stay) {
+                    return step;
+                }
+                // At the edge.
+                if before == (scroll.cursor, scroll.top) {
+                    break;
+                }
+            }
+        }
+        _ => {}
+    }
+    move_key(scroll, key)
+}
+
+/// Whether a key moves from where the cursor is, so that a count before it repeats it.
+fn is_repeated(key: &Key) -> bool {
+    match key.code {
+        KeyCode::Up | KeyCode::Down | KeyCode::Left | KeyCode::Right => true,
+        KeyCode::PageUp | KeyCode::PageDown => true,
+        KeyCode::Char(character) if key.ctrl => matches!(character, 'u' | 'd' | 'b' | 'f'),
+        KeyCode::Char(character) => {
+            matches!(
+                typed(character, key.shift),
+                'h' | 'j' | 'k' | 'l' | 'w' | 'e' | 'b' | 'n' | 'N'
+            )
+        }
+        _ => false,
+    }
 }
 
 fn move_key(scroll: &mut Scroll, key: &Key) -> Step {
