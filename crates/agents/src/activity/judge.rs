@@ -162,11 +162,23 @@ pub(crate) fn reported(report: &str) -> Option<Activity> {
         _ => return None,
     };
     let failed = if field(report, "state") == Some("error") { FAILED } else { "" };
-    let plain: Vec<_> = report.split(':').filter(|field| !field.starts_with("msg=")).collect();
+    let what = match field(report, "state")? {
+        "working" => "that it is working",
+        "blocked" => "that it is waiting for you",
+        "done" => "that its turn is over",
+        "error" => "an error",
+        _ => "that it is idle",
+    };
+    // What it waits for, such as a permission; only if that is a plain word.
+    let kind = field(report, "kind").filter(|_| state == ActivityState::Blocked);
+    let kind =
+        kind.filter(|kind| kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_'));
+    let kind =
+        kind.filter(|kind| !kind.is_empty()).map(|kind| format!(": {kind}")).unwrap_or_default();
     let words = field(report, "msg").and_then(report_message);
     let words = words.map(|words| format!(" ({})", dialog::cut_middle(&words, REPORT_CHARS)));
     let words = words.unwrap_or_default();
-    Some(Activity::new(state, format!("{failed}it reports `{}`{words}", plain.join(":"))))
+    Some(Activity::new(state, format!("{failed}it reports {what}{kind}{words}")))
 }
 
 /// Characters of a report's message that a reason shows: as much as a row of a terminal has.
@@ -688,12 +700,18 @@ mod tests {
         let reason = |report: &str| reported(report).unwrap().reason;
         assert_eq!(
             reason("state=blocked:kind=permission:msg=YXBwcm92ZSBCYXNoOiB0b3VjaCBtYWRl"),
-            "it reports `state=blocked:kind=permission` (approve Bash: touch made)"
+            "it reports that it is waiting for you: permission (approve Bash: touch made)"
         );
         // Control characters; not base64, not text, empty.
-        assert_eq!(reason("state=done:msg=YQobWzMxbWI="), "it reports `state=done` (a [31mb)");
+        assert_eq!(
+            reason("state=done:msg=YQobWzMxbWI="),
+            "it reports that its turn is over (a [31mb)"
+        );
         for msg in ["%%%", "gICA", ""] {
-            assert_eq!(reason(&format!("state=done:msg={msg}")), "it reports `state=done`");
+            assert_eq!(
+                reason(&format!("state=done:msg={msg}")),
+                "it reports that its turn is over"
+            );
         }
         let long = reason(&format!("state=done:msg={}", "YWFh".repeat(1_000)));
         assert!(long.len() < 200, "{long}");

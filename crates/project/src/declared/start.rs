@@ -9,6 +9,7 @@ use patterm_panes::environment::Environment;
 use patterm_panes::lifecycle::SIZE;
 use patterm_panes::process::{Process, ProcessId, Recipe, Status};
 use patterm_panes::{PaneError, StartExtra};
+use patterm_wire::reason;
 use std::sync::Arc;
 
 /// An environment that a caller passed for declared processes.
@@ -299,8 +300,8 @@ fn how_it_ended(process: &Process) -> String {
         (Status::Stopped, ..) => "it was stopped".into(),
         (Status::Failed, ..) => "it could not be started".into(),
         (Status::Lost, ..) => "it was lost when the server and the keeper were killed".into(),
-        (_, Some(code), _) => format!("it ended with exit code {code}"),
-        (_, _, Some(signal)) => format!("it was killed by signal {signal}"),
+        (_, Some(code), _) => reason::exit_code(code),
+        (_, _, Some(signal)) => reason::exit_signal(signal),
         _ => "it ended".into(),
     }
 }
