@@ -51,3 +51,26 @@ fn an_empty_project_gets_an_example() {
     let text = std::fs::read_to_string(place.path("project/patterm.toml")).unwrap();
     assert!(text.lines().all(|line| line.is_empty() || line.starts_with('#')), "{text}");
 }
+
+#[test]
+fn names_that_the_project_file_refuses_are_replaced_and_that_is_said() {
+    let place = Place::new();
+    let root = place.path("project");
+    std::fs::write(root.join("Procfile"), "p1: sleep 1\n").unwrap();
+    let compose =
+        "services:\n  2:\n    image: x\n  web:\n    image: y\n    depends_on:\n      - 2\n";
+    std::fs::write(root.join("compose.yaml"), compose).unwrap();
+    let servers = r#"{"mcpServers": {"bots": {"command": "x"}}}"#;
+    std::fs::write(root.join(".mcp.json"), servers).unwrap();
+    let printed = place.run(&["init"]);
+    let renamed = "renamed from `p1`, which looks like a process's id";
+    assert!(printed.contains(&format!("p1-service: sleep 1 ({renamed})")), "{printed}");
+    assert!(
+        printed.contains("not taken over from .mcp.json: bots: `bots` is reserved"),
+        "{printed}"
+    );
+    let text = std::fs::read_to_string(root.join("patterm.toml")).unwrap();
+    assert!(text.contains(&format!("# {renamed}\n[processes.p1-service]")), "{text}");
+    let file = ProjectFile::parse(&text).unwrap();
+    assert_eq!(file.in_order(), ["2-service", "p1-service", "web"], "{text}");
+}
