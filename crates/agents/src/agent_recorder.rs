@@ -14,6 +14,22 @@ use crate::activity_state::{Activity, ActivityState};
 /// How long after input a dialog may close to count as answered by it: a CLI closes it at once, unless it is busy.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 
+/// How long a dialog must look the same before it is recorded: CLIs draw it in steps, and a hook reports it before.
+const SAME_TIME: Duration = Duration::from_millis(300);
+
+/// The longest time until it is recorded, readable or not.
+const DRAWING_TIME: Duration = Duration::from_secs(1);
+
+/// A dialog that is being drawn.
+#[derive(Debug)]
+struct Drawing {
+    fact: Fact,
+    /// Its version and question, if it can be read.
+    dialog: Option<(String, String)>,
+    begun: Instant,
+    changed: Instant,
+}
+
 /// Records the states of an agent as they change.
 #[derive(Debug)]
 pub(crate) struct AgentRecorder {
@@ -21,6 +37,8 @@ pub(crate) struct AgentRecorder {
     run: Arc<ProcessRun>,
     /// The last event about its state.
     last: Option<String>,
+    /// The dialog that is recorded once it is drawn.
+    drawing: Option<Drawing>,
     /// The version of the dialog that was recorded last.
     dialog: Option<String>,
     /// What the open dialog asks, and since when this server has seen it.
@@ -32,36 +50,29 @@ pub(crate) struct AgentRecorder {
 impl AgentRecorder {
     /// Continues after what earlier servers recorded about this run.
     pub(crate) fn new(events: EventLog, run: Arc<ProcessRun>) -> Self {
-        let told = events.told().processes.remove(run.id.as_str());
-        let told = told.filter(|process| process.run == run.number.get());
-        let last = told.and_then(|process| process.agent);
-        Self { events, run, last, dialog: None, asked: None, turn_since: None }
+        let before = events.known_state().processes.remove(run.id.as_str());
+        let before = before.filter(|process| process.run == run.number.get());
+        let last = before.and_then(|process| process.agent);
+        Self { events, run, last, drawing: None, dialog: None, asked: None, turn_since: None }
     }
 
-    /// Records the state, if it is another one.
-    pub(crate) fn note(&mut self, activity: &Activity, now: Instant) {
-        let Some(fact) = fact(activity) else { return };
-        let name = fact.name();
-        let dialog = activity.dialog.as_ref().map(|dialog| dialog.version.clone());
-        // The dialog of an agent that an earlier server saw blocked is taken for the same.
-        let is_other_dialog = self.dialog.is_some() && dialog.is_some() && dialog != self.dialog;
-        let is_same = self.last.as_deref() == Some(name) && !is_other_dialog;
-        self.dialog = dialog.or(self.dialog.take()).filter(|_| name == "agent.blocked");
-        if is_same {
-            let question = activity.dialog.as_ref().map(|dialog| dialog.question.clone());
-            self.asked = self.asked.take().or(question.map(|question| (question, now)));
-            return;
+    /// Records the state, if it is another one. Returns when to look again at the latest.
+    pub(crate) fn note(&mut self, activity: &Activity, now: Instant) -> Option<Duration> {
+        if activity.state == ActivityState::Blocked {
+            return self.note_blocked(activity, now);
+        }
+        self.record_drawing();
+        let fact = fact(activity)?;
+        self.dialog = None;
+        if self.last.as_deref() == Some(fact.name()) {
+            return None;
         }
         self.note_answer(now);
-        self.asked = activity.dialog.as_ref().map(|dialog| (dialog.question.clone(), now));
         let reason = activity.reason.clone();
         if self.last.is_none() && activity.state == ActivityState::Idle {
-            self.record(Fact::AgentReady { reason: reason.clone() });
+            self.record(Fact::AgentReady { reason });
         }
-        if self.last.as_deref() == Some("agent.limited") {
-            self.record(Fact::AgentResumed { reason });
-        }
-        self.last = Some(name.to_owned());
+        self.switch_to(&fact);
         match activity.state {
             ActivityState::Working => {
                 self.turn_since.get_or_insert(now);
@@ -70,6 +81,64 @@ impl AgentRecorder {
             ActivityState::Blocked | ActivityState::Limited | ActivityState::Unknown => {}
         }
         self.record(fact);
+        None
+    }
+
+    /// Its dialog is recorded once it looks the same for a moment.
+    fn note_blocked(&mut self, activity: &Activity, now: Instant) -> Option<Duration> {
+        let fact = fact(activity)?;
+        let dialog = activity.dialog.as_ref();
+        let dialog = dialog.map(|dialog| (dialog.version.clone(), dialog.question.clone()));
+        let is_blocked = self.last.as_deref() == Some(fact.name());
+        if is_blocked && self.drawing.is_none() {
+            let version = dialog.as_ref().map(|(version, _)| version);
+            // The dialog of an agent that an earlier server saw blocked is taken for the same.
+            if version.is_none() || self.dialog.is_none() || version == self.dialog.as_ref() {
+                if let Some((version, question)) = dialog {
+                    self.dialog = Some(version);
+                    self.asked.get_or_insert((question, now));
+                }
+                return None;
+            }
+        }
+        let drawing = match self.drawing.take() {
+            Some(drawing) if drawing.dialog == dialog => drawing,
+            Some(drawing) => Drawing { fact, dialog, changed: now, ..drawing },
+            None => {
+                self.note_answer(now);
+                Drawing { fact, dialog, begun: now, changed: now }
+            }
+        };
+        let left = DRAWING_TIME.saturating_sub(now - drawing.begun);
+        let left = match drawing.dialog {
+            Some(_) => left.min(SAME_TIME.saturating_sub(now - drawing.changed)),
+            None => left,
+        };
+        self.drawing = Some(drawing);
+        if left.is_zero() {
+            self.record_drawing();
+            return None;
+        }
+        Some(left)
+    }
+
+    fn record_drawing(&mut self) {
+        let Some(Drawing { fact, dialog, begun, .. }) = self.drawing.take() else { return };
+        self.switch_to(&fact);
+        (self.dialog, self.asked) = match dialog {
+            Some((version, question)) => (Some(version), Some((question, begun))),
+            None => (None, None),
+        };
+        self.record(fact);
+    }
+
+    fn switch_to(&mut self, fact: &Fact) {
+        if self.last.as_deref() == Some("agent.limited")
+            && let Some(reason) = reason_of(fact)
+        {
+            self.record(Fact::AgentResumed { reason });
+        }
+        self.last = Some(fact.name().to_owned());
     }
 
     /// The dialog has closed. If somebody has just typed, that may have answered it; if patterm typed an answer, that is
@@ -85,6 +154,7 @@ impl AgentRecorder {
 
     /// The run is over.
     pub(crate) fn end(&mut self, now: Instant) {
+        self.record_drawing();
         self.end_turn(now);
     }
 
@@ -127,6 +197,16 @@ fn fact(activity: &Activity) -> Option<Fact> {
     })
 }
 
+fn reason_of(fact: &Fact) -> Option<String> {
+    match fact {
+        Fact::AgentWorking { reason }
+        | Fact::AgentIdle { reason }
+        | Fact::AgentFailed { reason }
+        | Fact::AgentBlocked { reason, .. } => Some(reason.clone()),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use patterm_keeper::log::Log;
@@ -167,15 +247,10 @@ mod tests {
 
         fn asks(&mut self, version: &str, question: &str) {
             let mut activity = Activity::new(ActivityState::Blocked, "a dialog");
-            activity.dialog = Some(Dialog {
-                version: version.into(),
-                question: question.into(),
-                options: vec!["Yes".into()],
-                ways: vec![None],
-                cursor: None,
-                rule: "asks".into(),
-            });
-            self.recorder.note(&activity, Instant::now());
+            activity.dialog = Some(dialog(version, question));
+            let now = Instant::now();
+            assert_eq!(self.recorder.note(&activity, now), Some(SAME_TIME));
+            assert_eq!(self.recorder.note(&activity, now + SAME_TIME), None);
         }
 
         fn events(&self) -> Vec<EventRecord> {
@@ -185,6 +260,17 @@ mod tests {
 
         fn answers(&self) -> Vec<EventRecord> {
             self.events().into_iter().filter(|event| event.kind == "dialog.answered").collect()
+        }
+    }
+
+    fn dialog(version: &str, question: &str) -> Dialog {
+        Dialog {
+            version: version.into(),
+            question: question.into(),
+            options: vec!["Yes".into()],
+            ways: vec![None],
+            cursor: None,
+            rule: "asks".into(),
         }
     }
 
@@ -211,6 +297,31 @@ mod tests {
             "agent.failed",
         ];
         assert_eq!(kinds, expected);
+    }
+
+    #[test]
+    fn a_dialog_is_recorded_once_when_it_is_drawn() {
+        let mut stage = Stage::new();
+        let now = Instant::now();
+        let at = |ms| now + Duration::from_millis(ms);
+        let mut activity = Activity::new(ActivityState::Blocked, "a hook reports a permission");
+        assert_eq!(stage.recorder.note(&activity, now), Some(DRAWING_TIME));
+        activity.dialog = Some(dialog("1-a", "Pu"));
+        assert_eq!(stage.recorder.note(&activity, at(100)), Some(SAME_TIME));
+        activity.dialog = Some(dialog("1-b", "Push?"));
+        assert_eq!(stage.recorder.note(&activity, at(200)), Some(SAME_TIME));
+        assert_eq!(stage.recorder.note(&activity, at(500)), None);
+        assert_eq!(stage.recorder.note(&activity, at(900)), None);
+        // It closes before it is drawn.
+        activity.dialog = Some(dialog("2-a", "Force?"));
+        assert_eq!(stage.recorder.note(&activity, at(1_000)), Some(SAME_TIME));
+        stage.state(ActivityState::Working, "a spinner");
+        let events = stage.events();
+        let of = |event: &EventRecord| (event.kind.clone(), json!(event.data)["question"].clone());
+        let found: Vec<_> = events.iter().map(of).collect();
+        let blocked = |question: &str| ("agent.blocked".to_owned(), json!(question));
+        let working = ("agent.working".to_owned(), json!(null));
+        assert_eq!(found, [blocked("Push?"), blocked("Force?"), working]);
     }
 
     #[tokio::test(start_paused = true)]

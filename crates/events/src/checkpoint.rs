@@ -8,7 +8,7 @@ use patterm_store::state::{self, StateError};
 use patterm_wire::events::EventClass;
 use serde::{Deserialize, Serialize};
 
-use crate::told::Told;
+use crate::known_state::KnownState;
 
 pub(crate) const FILE: &str = "checkpoint.json";
 const VERSION: u32 = 1;
@@ -18,10 +18,11 @@ const MOST_LOST: usize = 64;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
-    /// The last event that is part of `told`.
+    /// The last event that is part of `known_state`.
     pub(crate) through: u64,
     /// The state that those events describe.
-    pub(crate) told: Told,
+    #[serde(alias = "told")]
+    pub(crate) known_state: KnownState,
     /// By class: the last event that was dropped.
     #[serde(default)]
     dropped_through: BTreeMap<String, u64>,

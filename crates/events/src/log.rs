@@ -14,11 +14,11 @@ use tokio::sync::watch;
 use crate::acting::current_actor;
 use crate::digest::{DigestSize, Digester, Window};
 use crate::error::EventError;
+use crate::known_state::KnownState;
 use crate::new_event::{About, NewEvent};
 use crate::reading::{self, EventSource, MOST_EVENTS, Texts};
 use crate::store::Store;
 use crate::syncing::SyncSignal;
-use crate::told::Told;
 use crate::verify::{self, Snapshot};
 
 /// Events before a digest that are read to know how things were at its beginning: days of a busy project.
@@ -134,8 +134,8 @@ impl EventLog {
 
     /// The state that the events so far describe.
     #[must_use]
-    pub fn told(&self) -> Told {
-        self.0.as_ref().map(|inner| lock(&inner.store).told.clone()).unwrap_or_default()
+    pub fn known_state(&self) -> KnownState {
+        self.0.as_ref().map(|inner| lock(&inner.store).known_state.clone()).unwrap_or_default()
     }
 
     /// The number of the last event that can be read, as it changes.
@@ -176,7 +176,7 @@ impl EventLog {
     /// What happened since a moment. It may read many files, so it needs a thread that may block.
     pub fn digest(&self, start: DigestStart, size: DigestSize) -> Result<Digest, EventError> {
         let Some(inner) = &self.0 else { return Ok(Digest { next: 1, ..Digest::default() }) };
-        let (told, last, until_ms) = inner.now();
+        let (known_state, last, until_ms) = inner.now();
         let (since, from_ms) = match start {
             DigestStart::Beginning => (1, None),
             DigestStart::Seq(since) => (since, None),
@@ -188,7 +188,7 @@ impl EventLog {
         };
         let since = since.clamp(1, last + 1);
         let from_ms = from_ms.map(|from| from.min(until_ms));
-        let mut digester = Digester::new(Window { since, from_ms, last, until_ms }, &told);
+        let mut digester = Digester::new(Window { since, from_ms, last, until_ms }, &known_state);
         let back = since.saturating_sub(BACK_EVENTS).max(1);
         let (source, _) = inner.source(back);
         reading::visit(source, back, last, |event, class| {
@@ -199,7 +199,7 @@ impl EventLog {
             }
         })?;
         let kept = lock(&inner.store).kept();
-        Ok(digester.finish(&told, kept, size))
+        Ok(digester.finish(&known_state, kept, size))
     }
 
     /// The number of the event that a digest would end before now, and the time at which it would end.
@@ -334,10 +334,10 @@ impl Inner {
         Ok(page)
     }
 
-    /// What the events told, the number of the last one, and the time that continues theirs.
-    fn now(&self) -> (Told, u64, u64) {
+    /// The state after all events, the number of the last one, and the time that continues theirs.
+    fn now(&self) -> (KnownState, u64, u64) {
         let store = lock(&self.store);
-        (store.told.clone(), store.written, store.now_ms())
+        (store.known_state.clone(), store.written, store.now_ms())
     }
 
     /// Where to read events from this number on, and the number of the last one.

@@ -54,6 +54,13 @@ impl Segment {
         options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path)
     }
 
+    /// Opens a small file that is rewritten in place; creates it if necessary.
+    pub(crate) fn open_in_place(path: &Path) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path)
+    }
+
     /// Its content, without what was appended later.
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         use std::io::Read;

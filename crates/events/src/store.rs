@@ -16,13 +16,14 @@ use crate::checkpoint::Checkpoint;
 use crate::class_log::{ClassLog, FoundEnd};
 use crate::digest::Kept;
 use crate::error::EventError;
+use crate::known_state::KnownState;
 use crate::line::{NO_HASH, StoredEvent, hash_of};
 use crate::merge::{Merged, Piece};
 use crate::new_event::{About, NewEvent};
+use crate::newest::Newest;
 use crate::segment::Segment;
 use crate::tail::Tail;
 use crate::timeline::Timeline;
-use crate::told::Told;
 
 /// The size of a log by default: weeks of a busy team, and as much as one process's output.
 pub const DEFAULT_BYTES: u64 = 64 << 20;
@@ -49,10 +50,13 @@ pub(crate) struct Store {
     timeline: Timeline,
     classes: Vec<ClassLog>,
     pub(crate) checkpoint: Checkpoint,
-    pub(crate) told: Told,
+    pub(crate) known_state: KnownState,
     pub(crate) tail: Tail,
     /// The number and hash of the last event.
     last: (u64, String),
+    /// What is known about the last event that was written, and where that is kept.
+    newest: Newest,
+    newest_file: Option<File>,
     /// The number of the last event that is in a file.
     pub(crate) written: u64,
     unsynced: u64,
@@ -76,9 +80,15 @@ impl Store {
 
     /// Opens a log without changing anything. Nothing may be appended.
     pub(crate) fn open_to_read(folder: &Path, clock: Clock) -> Result<Self, EventError> {
-        let (mut store, ends, _) = Self::read(folder, DEFAULT_BYTES, clock, false)?;
-        store.written = newest(&ends).map_or(0, |event| event.seq);
-        let _ = store.retell()?;
+        let (mut store, ends, power_loss) = Self::read(folder, DEFAULT_BYTES, clock, false)?;
+        let found = newest(&ends).map_or(0, |event| event.seq);
+        store.written = found.max(store.checkpoint.through).max(store.newest.seq);
+        let mut lost = store.retell()?;
+        lost.push((found + 1, store.written));
+        // The next server records what a power loss has taken.
+        for range in lost.into_iter().filter(|(first, last)| power_loss && first <= last) {
+            store.checkpoint.note_lost(range);
+        }
         Ok(store)
     }
 
@@ -116,12 +126,19 @@ impl Store {
             classes.push(class);
             ends.push(end);
         }
+        let newest_file = can_write.then(|| Newest::open(folder)).transpose();
+        let newest_file = newest_file.unwrap_or_else(|error| {
+            tracing::warn!(%error, "it will not be noticed if the newest events disappear");
+            None
+        });
         let store = Self {
+            newest: Newest::read(&dir, SHARES.len()).unwrap_or_else(|| Newest::none(SHARES.len())),
+            newest_file,
             folder: folder.to_owned(),
             clock,
             timeline: Timeline::default(),
             classes,
-            told: checkpoint.told.clone(),
+            known_state: checkpoint.known_state.clone(),
             checkpoint,
             tail: Tail::default(),
             last: (0, NO_HASH.to_owned()),
@@ -139,7 +156,7 @@ impl Store {
         let newest = newest(ends);
         let damaged: u64 = ends.iter().map(|end| end.scan.damaged_at_end).sum();
         let found = newest.map_or(0, |event| event.seq);
-        let mut last = (found + damaged).max(self.checkpoint.through);
+        let mut last = (found + damaged).max(self.checkpoint.through).max(self.newest.seq);
         let mut lost = self.retell()?;
         // Without a power loss nothing can be lost: then a missing event is damage, which `verify` reports.
         lost.retain(|(first, _)| power_loss && !self.checkpoint.is_lost(*first));
@@ -155,6 +172,9 @@ impl Store {
         for range in &lost {
             self.checkpoint.note_lost(*range);
         }
+        if !power_loss {
+            self.expect_newest();
+        }
         (self.checkpoint.boot, self.checkpoint.closed) = (self.clock.boot().to_string(), false);
         self.save_checkpoint()?;
         let torn_bytes = ends.iter().map(|end| end.torn_bytes).sum();
@@ -168,6 +188,20 @@ impl Store {
             })?;
         }
         Ok(())
+    }
+
+    /// Events that were written and are gone leave a gap in their class, which `verify` reports.
+    fn expect_newest(&mut self) {
+        for (class, last) in self.classes.iter_mut().zip(&self.newest.class_last) {
+            if *last > class.last && !self.checkpoint.is_lost(*last) {
+                tracing::error!(
+                    class = class.class().name(),
+                    last,
+                    "the newest events are missing"
+                );
+                class.last = *last;
+            }
+        }
     }
 
     /// Applies the events after the checkpoint. Returns the ranges of numbers that are missing among them.
@@ -186,7 +220,7 @@ impl Store {
             {
                 let about =
                     About { process_id: record.process_id, run: record.run, offset: record.offset };
-                self.told.note(&about, &fact);
+                self.known_state.note(&about, &fact);
             }
         }
         Ok(missing)
@@ -255,8 +289,13 @@ impl Store {
     }
 
     fn note_written(&mut self, new: &NewEvent, event: StoredEvent) {
-        self.told.note(&new.about, &new.fact);
+        self.known_state.note(&new.about, &new.fact);
         self.written = event.seq;
+        (self.newest.seq, self.newest.hash) = (event.seq, event.hash.clone());
+        self.newest.class_last = self.classes.iter().map(|class| class.last).collect();
+        if let Some(Err(error)) = self.newest_file.as_ref().map(|file| self.newest.write(file)) {
+            tracing::debug!(%error, "cannot write down which event is the newest");
+        }
         self.unsynced += 1;
         self.tail.push(event);
         if let Err(error) = self.drop_excess() {
@@ -332,7 +371,8 @@ impl Store {
         for file in self.take_unsynced() {
             file.sync_data().map_err(state::failed("sync", &self.folder))?;
         }
-        (self.checkpoint.through, self.checkpoint.told) = (self.written, self.told.clone());
+        (self.checkpoint.through, self.checkpoint.known_state) =
+            (self.written, self.known_state.clone());
         Ok(self.checkpoint.write(&self.folder)?)
     }
 
@@ -343,10 +383,17 @@ impl Store {
 
     /// From where on nothing was dropped.
     pub(crate) fn kept(&self) -> Kept {
-        let told = self.classes.iter().filter(|class| class.class() != EventClass::Calls);
-        let told_from = told.map(|class| class.dropped_through + 1).max().unwrap_or(1);
+        let known_state = self.classes.iter().filter(|class| class.class() != EventClass::Calls);
+        let told_from = known_state.map(|class| class.dropped_through + 1).max().unwrap_or(1);
         let all_from = self.classes.iter().map(|class| class.dropped_through + 1).max();
         Kept { told_from, all_from: all_from.unwrap_or(1) }
+    }
+
+    /// What was written last. A log of an earlier version knows only what is there.
+    pub(crate) fn newest(&self) -> Newest {
+        let class_last = self.classes.iter().map(|class| class.last).zip(&self.newest.class_last);
+        let class_last = class_last.map(|(found, known)| found.max(*known)).collect();
+        Newest { class_last, ..self.newest.clone() }
     }
 
     /// By class: the last event that was dropped.

@@ -11,7 +11,7 @@ use patterm_store::clock::{Clock, Moment};
 use patterm_wire::events::{Actor, EventClass, EventQuery, EventRecord, Fact, LogVerdict};
 use tokio::sync::watch;
 
-use crate::line::{self, hash_of};
+use crate::line::{self, HASH_DIGITS, hash_of};
 use crate::new_event::{About, NewEvent};
 use crate::reading::{self, EventSource};
 use crate::segment::Segment;
@@ -48,6 +48,7 @@ fn verdict(store: &Store) -> LogVerdict {
         dropped_through: store.dropped_through(),
         checkpoint: store.checkpoint.clone(),
         last: store.written,
+        newest: store.newest(),
     };
     verify(&snapshot).unwrap()
 }
@@ -299,6 +300,77 @@ fn a_missing_line_or_file_is_not_taken_for_a_dropped_one() {
 }
 
 #[test]
+fn the_newest_lines_or_all_files_do_not_disappear_unnoticed() {
+    for gone in [Some(0), Some(1), Some(2), None] {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("events");
+        let mut store = Store::open(&folder, BYTES, clock().0).unwrap();
+        mixed(&mut store);
+        match gone {
+            Some(class) => {
+                let path = last_file(&store, class).unwrap().path;
+                let bytes = fs::read(&path).unwrap();
+                let keep = memchr::memrchr(b'\n', &bytes[..bytes.len() - 1]).unwrap() + 1;
+                fs::write(&path, &bytes[..keep]).unwrap();
+            }
+            None => {
+                for segment in store.files().into_iter().flatten() {
+                    fs::remove_file(segment.path).unwrap();
+                }
+            }
+        }
+        let lost = if gone.is_some() { 1 } else { 90 };
+        let check = |store: &Store| {
+            let verdict = verdict(store);
+            let broken = verdict.first_break.unwrap();
+            assert!(broken.what.contains("missing"), "{gone:?}: {broken:?}");
+            assert_eq!((verdict.missing, verdict.dropped), (lost, 0), "{gone:?}");
+        };
+        check(&store);
+        drop(store);
+        check(&Store::open_to_read(&folder, clock().0).unwrap());
+        let mut store = Store::open(&folder, BYTES, clock().0).unwrap();
+        check(&store);
+        let next = store.append(event(fact_of(EventClass::People, "next".into()))).unwrap();
+        assert_eq!(next, 91, "no number is used again");
+        check(&store);
+    }
+}
+
+#[test]
+fn events_that_are_gone_are_not_counted_as_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("events");
+    let mut store = Store::open(&folder, BYTES, clock().0).unwrap();
+    for at in 0..3_000 {
+        store.append(event(fact_of(EventClass::Calls, format!("poll {at}")))).unwrap();
+    }
+    let before = verdict(&store);
+    assert!(before.dropped > 0 && before.missing == 0 && before.first_break.is_none());
+    let last = last_file(&store, 0).unwrap();
+    fs::remove_file(&last.path).unwrap();
+    let after = verdict(&store);
+    assert_eq!(after.dropped, before.dropped);
+    assert_eq!(after.missing, before.events - after.events);
+    assert_eq!(after.first_break.unwrap().seq, last.first);
+}
+
+#[test]
+fn a_last_event_that_was_rewritten_is_not_the_recorded_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("events");
+    let mut store = Store::open(&folder, BYTES, clock().0).unwrap();
+    store.append(event(fact_of(EventClass::People, "yes".into()))).unwrap();
+    let path = last_file(&store, 2).unwrap().path;
+    let json =
+        fs::read_to_string(&path).unwrap().trim_end()[HASH_DIGITS + 3..].replace("yes", "no");
+    fs::write(&path, line::encode(&hash_of(&json), 0, &json)).unwrap();
+    drop(store);
+    let store = Store::open_to_read(&folder, clock().0).unwrap();
+    assert_eq!(verdict(&store).first_break.unwrap().seq, 1);
+}
+
+#[test]
 fn what_was_told_is_the_same_after_any_restart() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("events");
@@ -313,13 +385,13 @@ fn what_was_told_is_the_same_after_any_restart() {
                 .unwrap();
         }
         if id % 700 == 0 {
-            let told = store.told.clone();
+            let known_state = store.known_state.clone();
             drop(store);
             store = Store::open(&folder, BYTES, clock().0).unwrap();
-            assert_eq!(store.told, told);
+            assert_eq!(store.known_state, known_state);
         }
     }
-    assert!(verdict(&store).dropped > 0 && store.told.open_messages.len() == 1_000);
+    assert!(verdict(&store).dropped > 0 && store.known_state.open_messages.len() == 1_000);
 }
 
 #[test]

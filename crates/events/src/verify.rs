@@ -6,6 +6,7 @@ use crate::checkpoint::Checkpoint;
 use crate::error::EventError;
 use crate::line::StoredEvent;
 use crate::merge::{Merged, Piece};
+use crate::newest::Newest;
 use crate::segment::Segment;
 
 /// The log at one moment.
@@ -19,6 +20,8 @@ pub(crate) struct Snapshot {
     pub(crate) checkpoint: Checkpoint,
     /// The number of the last event.
     pub(crate) last: u64,
+    /// What was written last.
+    pub(crate) newest: Newest,
 }
 
 struct Check<'a> {
@@ -27,6 +30,8 @@ struct Check<'a> {
     /// By class: the number of the last event.
     class_last: Vec<u64>,
     before: Option<StoredEvent>,
+    /// The number of the last event.
+    last_seq: u64,
 }
 
 /// Reads all events. Within a class, only the oldest may be missing, up to a recorded number; each other number belongs
@@ -37,6 +42,7 @@ pub(crate) fn verify(snapshot: &Snapshot) -> Result<LogVerdict, EventError> {
         snapshot,
         verdict: LogVerdict::default(),
         before: None,
+        last_seq: 0,
     };
     let mut events = Merged::new(snapshot.files.clone(), 0)?;
     while let Some((class, piece)) = events.next()? {
@@ -48,11 +54,8 @@ pub(crate) fn verify(snapshot: &Snapshot) -> Result<LogVerdict, EventError> {
             }
         }
     }
-    check.gap(snapshot.last + 1);
-    let Check { mut verdict, .. } = check;
-    let missing = snapshot.last.saturating_sub(verdict.events);
-    verdict.dropped = missing.saturating_sub(verdict.lost);
-    Ok(verdict)
+    check.end();
+    Ok(check.verdict)
 }
 
 impl Check<'_> {
@@ -73,19 +76,39 @@ impl Check<'_> {
         self.verdict.events += 1;
         self.verdict.first.get_or_insert(event.seq);
         self.verdict.last = Some(event.seq);
+        self.last_seq = event.seq;
         self.before = Some(event);
     }
 
     /// Every number between the last event and this one was dropped or lost.
     fn gap(&mut self, next: u64) {
         let dropped_through = self.snapshot.dropped_through.iter().copied().max().unwrap_or(0);
-        let from = self.before.as_ref().map_or(0, |before| before.seq) + 1;
+        let from = self.last_seq + 1;
         for seq in from..next {
             if self.snapshot.checkpoint.is_lost(seq) {
                 self.verdict.lost += 1;
             } else if seq > dropped_through {
-                return self.broken(seq, "an event is missing".to_owned());
+                self.verdict.missing += 1;
+                self.broken(seq, "an event is missing".to_owned());
+            } else {
+                self.verdict.dropped += 1;
             }
+        }
+    }
+
+    /// The log ends with the events that were written last.
+    fn end(&mut self) {
+        let Snapshot { newest, checkpoint, last, .. } = self.snapshot;
+        self.gap(last + 1);
+        for (class, expected) in newest.class_last.iter().enumerate() {
+            if *expected > self.class_last[class] && !checkpoint.is_lost(*expected) {
+                let what = format!("the newest events are missing: {expected} was recorded");
+                self.broken(self.class_last[class] + 1, what);
+            }
+        }
+        let before = self.before.as_ref().filter(|before| before.seq == newest.seq);
+        if before.is_some_and(|before| before.hash != newest.hash) {
+            self.broken(newest.seq, "it is not the event that was recorded".to_owned());
         }
     }
 

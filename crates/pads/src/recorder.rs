@@ -25,7 +25,7 @@ pub(crate) struct PadRecorder {
 impl PadRecorder {
     /// Continues after the events of earlier servers.
     pub(crate) fn new(events: EventLog) -> Self {
-        Self { revisions: events.told().pads, events }
+        Self { revisions: events.known_state().pads, events }
     }
 
     /// Whether this is what was recorded last about a pad.

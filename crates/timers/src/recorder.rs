@@ -24,8 +24,8 @@ struct RecordedTimer {
 impl TimerRecorder {
     /// Continues after the events of earlier servers.
     pub(crate) fn new(events: EventLog) -> Self {
-        let told = events.told().open_timers.into_iter();
-        let open = told.map(|(id, paused)| (id, RecordedTimer { paused, owner: None })).collect();
+        let timers = events.known_state().open_timers.into_iter();
+        let open = timers.map(|(id, paused)| (id, RecordedTimer { paused, owner: None })).collect();
         Self { events, open }
     }
 

@@ -31,10 +31,11 @@ enum Recorded {
 impl DeliveryRecorder {
     /// Continues after the events of earlier servers.
     pub(super) fn new(events: EventLog) -> Self {
-        let told = events.told();
+        let state_before = events.known_state();
         let state = |stalled| if stalled { Recorded::Stalled } else { Recorded::Accepted };
-        let known = told.open_messages.into_iter().map(|(id, stalled)| (id, state(stalled)));
-        Self { last: told.last_message, known: known.collect(), events }
+        let known =
+            state_before.open_messages.into_iter().map(|(id, stalled)| (id, state(stalled)));
+        Self { last: state_before.last_message, known: known.collect(), events }
     }
 
     /// Records what has changed. `recovered` changes are those that an earlier server did not

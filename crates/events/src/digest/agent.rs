@@ -7,7 +7,7 @@ use patterm_wire::events::{AnswerEvidence, EventRecord, Fact};
 
 use super::message::MessagesTo;
 use super::text::{commit, ending, entry, file_count, question, short, short_name};
-use crate::told::{ToldProcess, ToldStatus};
+use crate::known_state::{KnownProcess, KnownStatus};
 
 /// Entries of one process that are kept while events are read: the newest are shown.
 const KEPT_ENTRIES: usize = 200;
@@ -15,7 +15,7 @@ const KEPT_ENTRIES: usize = 200;
 /// Files of commits that are named.
 const NAMED_FILES: usize = 20;
 
-/// Files of commits that are told apart.
+/// Files of commits that are kept apart.
 const COUNTED_FILES: usize = 10_000;
 
 /// What an agent does.
@@ -271,27 +271,27 @@ impl ProcessTrack {
     }
 
     /// A process that exists, before anything about it is read.
-    pub(super) fn of_told(told: &ToldProcess) -> Self {
-        let is_agent = told.kind.as_deref() == Some("agent");
-        Self { name: told.name.as_deref().map(short_name), is_agent, ..Self::default() }
+    pub(super) fn of_known(known_state: &KnownProcess) -> Self {
+        let is_agent = known_state.kind.as_deref() == Some("agent");
+        Self { name: known_state.name.as_deref().map(short_name), is_agent, ..Self::default() }
     }
 
-    /// Takes what all events told, if nothing about it was read: then it was so all the time.
-    pub(super) fn add_told(&mut self, told: &ToldProcess) {
-        if !self.attention_is_known && told.attention {
+    /// Takes the state after all events, if nothing about it was read: then it was so all the time.
+    pub(super) fn add_known(&mut self, known_state: &KnownProcess) {
+        if !self.attention_is_known && known_state.attention {
             let text = "asks for attention since before the events that were read".to_owned();
             self.attention = Some(DigestEntry { text, ..DigestEntry::default() });
         }
         if self.is_known {
             return;
         }
-        self.state = match (told.status, told.agent.as_deref()) {
-            (ToldStatus::Created | ToldStatus::Ended, _) => AgentState::Off,
-            (ToldStatus::Started, Some("agent.working")) => AgentState::Working,
-            (ToldStatus::Started, Some("agent.idle" | "agent.failed")) => AgentState::Idle,
-            (ToldStatus::Started, Some("agent.blocked")) => AgentState::Blocked,
-            (ToldStatus::Started, Some("agent.limited")) => AgentState::Limited,
-            (ToldStatus::Started, _) => AgentState::Unknown,
+        self.state = match (known_state.status, known_state.agent.as_deref()) {
+            (KnownStatus::Created | KnownStatus::Ended, _) => AgentState::Off,
+            (KnownStatus::Started, Some("agent.working")) => AgentState::Working,
+            (KnownStatus::Started, Some("agent.idle" | "agent.failed")) => AgentState::Idle,
+            (KnownStatus::Started, Some("agent.blocked")) => AgentState::Blocked,
+            (KnownStatus::Started, Some("agent.limited")) => AgentState::Limited,
+            (KnownStatus::Started, _) => AgentState::Unknown,
         };
     }
 

@@ -82,7 +82,7 @@ impl MessageBook {
         }
     }
 
-    /// By process: its messages. A message that still waits is told of in every digest.
+    /// By process: its messages. A message that still waits is in every digest.
     pub(super) fn finish(self, names: &BTreeMap<String, String>) -> BTreeMap<String, MessagesTo> {
         let mut all: BTreeMap<String, MessagesTo> = BTreeMap::new();
         for (id, message) in self.0 {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use patterm_wire::digest::{AgentDigest, Digest, DigestEntry};
 use patterm_wire::events::{Actor, EventRecord, Fact, format_time};
 
-use crate::told::Told;
+use crate::known_state::KnownState;
 use agent::ProcessTrack;
 use message::MessageBook;
 use needs::{Found, OpenServers};
@@ -77,10 +77,10 @@ pub(crate) struct Digester {
 }
 
 impl Digester {
-    /// `told` is what all events up to the last one told.
-    pub(crate) fn new(window: Window, told: &Told) -> Self {
-        let known = told.processes.iter();
-        let processes = known.map(|(id, process)| (id.clone(), ProcessTrack::of_told(process)));
+    /// `known_state` is the state after the last event.
+    pub(crate) fn new(window: Window, known_state: &KnownState) -> Self {
+        let known = known_state.processes.iter();
+        let processes = known.map(|(id, process)| (id.clone(), ProcessTrack::of_known(process)));
         Self {
             window,
             axis: TimeAxis::default(),
@@ -169,7 +169,7 @@ impl Digester {
         track.feed(&agent::Step { event, fact, now, begun, outage, inside, by });
     }
 
-    /// What is told of other things than agents.
+    /// What happened to other things than agents.
     fn note_inside(&mut self, event: &EventRecord, fact: &Fact) {
         let is_agent = event
             .process_id
@@ -198,8 +198,13 @@ impl Digester {
         name.unwrap_or_else(|| id.to_owned())
     }
 
-    /// The digest. `told` has the state of processes about which nothing was read.
-    pub(crate) fn finish(mut self, told: &Told, kept: Kept, size: DigestSize) -> Digest {
+    /// The digest. `known_state` has the state of processes about which nothing was read.
+    pub(crate) fn finish(
+        mut self,
+        known_state: &KnownState,
+        kept: Kept,
+        size: DigestSize,
+    ) -> Digest {
         let Window { since, from_ms, last, until_ms } = self.window;
         let end = self.axis.of_wall(until_ms).max(self.axis.last());
         if self.begun.is_none() {
@@ -207,7 +212,7 @@ impl Digester {
             self.begin(from.clamp(self.axis.last().min(end), end));
         }
         let begun = self.begun.unwrap_or(end);
-        self.add_told(told);
+        self.add_known(known_state);
         for process in self.processes.values_mut() {
             process.end(end, begun);
         }
@@ -215,10 +220,9 @@ impl Digester {
         let damaged = self.seen.missing(kept.all_from.max(since), last + 1);
         let names: BTreeMap<String, String> =
             self.processes.keys().map(|id| (id.clone(), self.name_of(id))).collect();
-        let untrusted = self
-            .untrusted
-            .take()
-            .filter(|_| told.project_file.is_some() && told.project_file != told.trusted);
+        let untrusted = self.untrusted.take().filter(|_| {
+            known_state.project_file.is_some() && known_state.project_file != known_state.trusted
+        });
         let mut digest = Digest {
             since,
             next: last + 1,
@@ -250,11 +254,11 @@ impl Digester {
         digest
     }
 
-    /// Takes what the events told about processes that did not change in what was read.
-    fn add_told(&mut self, told: &Told) {
-        for (id, process) in &told.processes {
+    /// Takes the state of processes that did not change in what was read.
+    fn add_known(&mut self, known_state: &KnownState) {
+        for (id, process) in &known_state.processes {
             let track = self.processes.entry(id.clone()).or_default();
-            track.add_told(process);
+            track.add_known(process);
         }
     }
 }
@@ -309,10 +313,15 @@ fn process_order(id: &str) -> (u64, String) {
 
 /// Makes a digest of events, which may begin before the window.
 #[cfg(test)]
-fn digest_of(events: &[EventRecord], window: Window, told: &Told, size: DigestSize) -> Digest {
+fn digest_of(
+    events: &[EventRecord],
+    window: Window,
+    known_state: &KnownState,
+    size: DigestSize,
+) -> Digest {
     let first = events.first().map_or(1, |event| event.seq);
     let kept = Kept { told_from: first, all_from: first };
-    let mut digester = Digester::new(window, told);
+    let mut digester = Digester::new(window, known_state);
     events.iter().filter(|event| event.seq <= window.last).for_each(|event| digester.feed(event));
-    digester.finish(told, kept, size)
+    digester.finish(known_state, kept, size)
 }

@@ -6,8 +6,8 @@ use patterm_wire::events::{Actor, AnswerEvidence, EventRecord, Fact, format_time
 use serde_json::{Map, Value, json, to_value};
 
 use super::{DigestSize, Window, digest_of};
+use crate::known_state::KnownState;
 use crate::new_event::About;
-use crate::told::Told;
 
 const SIZE: DigestSize = DigestSize { agents: 20, entries: 100 };
 const MINUTE: u64 = 60_000;
@@ -17,7 +17,7 @@ const START: u64 = 1_794_820_000_000;
 #[derive(Default)]
 struct Log {
     events: Vec<EventRecord>,
-    told: Told,
+    known_state: KnownState,
     now: u64,
     actor: Actor,
 }
@@ -29,7 +29,7 @@ impl Log {
 
     fn add(&mut self, about: About, fact: Fact) -> &mut Self {
         let seq = self.events.len() as u64 + 1;
-        self.told.note(&about, &fact);
+        self.known_state.note(&about, &fact);
         let data: Map<String, Value> = match to_value(&fact).unwrap()["data"].take() {
             Value::Object(data) => data,
             _ => Map::new(),
@@ -86,7 +86,7 @@ impl Log {
     }
 
     fn digest(&self, since: u64) -> Digest {
-        digest_of(&self.events, self.window(since, None), &self.told, SIZE)
+        digest_of(&self.events, self.window(since, None), &self.known_state, SIZE)
     }
 }
 
@@ -230,8 +230,12 @@ fn what_was_so_at_the_beginning_is_known_from_before_it() {
     log.agent("p1", "lead").about("p1", working()).minutes(1).about("p1", blocked("Go on?"));
     log.minutes(20);
     let since = log.last() + 1;
-    let nothing_new =
-        digest_of(&log.events, log.window(since, Some(log.now - 5 * MINUTE)), &log.told, SIZE);
+    let nothing_new = digest_of(
+        &log.events,
+        log.window(since, Some(log.now - 5 * MINUTE)),
+        &log.known_state,
+        SIZE,
+    );
     let expected = [
         "Needs you",
         "lead is blocked: Go on? [Yes / No] (20 min)",
@@ -242,7 +246,7 @@ fn what_was_so_at_the_beginning_is_known_from_before_it() {
     assert_eq!(texts(&nothing_new), expected);
     log.about("p1", working()).minutes(2);
     let continues = Window { from_ms: Some(START + 21 * MINUTE), ..log.window(since, None) };
-    let digest = digest_of(&log.events, continues, &log.told, SIZE);
+    let digest = digest_of(&log.events, continues, &log.known_state, SIZE);
     let expected =
         ["Agents", "lead (p1): 0 turns; working 2 min", "blocked: Go on? [Yes / No] (20 min)"];
     assert_eq!(texts(&digest), expected);
@@ -257,7 +261,7 @@ fn what_the_log_does_not_say_is_unknown() {
     // Only the last event was kept: it says what p2 does, and nothing about p1.
     let window = Window { from_ms: Some(START), ..log.window(1, None) };
     let kept = &log.events[log.events.len() - 1..];
-    let digest = digest_of(kept, window, &log.told, SIZE);
+    let digest = digest_of(kept, window, &log.known_state, SIZE);
     let expected = [
         "Needs you",
         "lead is blocked since before the events that were read",
@@ -279,11 +283,11 @@ fn events_that_are_known_to_be_lost_are_not_called_dropped() {
     log.add(About::project(), recovered(vec![(3, 1_002)]));
     log.events[1].seq = 1_003;
     let window = Window { last: 1_003, ..log.window(1, None) };
-    let digest = digest_of(&log.events, window, &log.told, SIZE);
+    let digest = digest_of(&log.events, window, &log.known_state, SIZE);
     // Number 2 was neither lost nor kept.
     assert_eq!((digest.lost, digest.missing), (1_002, 0));
     let later = Window { since: 1_000, ..window };
-    assert_eq!(digest_of(&log.events, later, &log.told, SIZE).lost, 5);
+    assert_eq!(digest_of(&log.events, later, &log.known_state, SIZE).lost, 5);
 }
 
 #[test]
@@ -348,7 +352,7 @@ fn a_long_digest_is_cut_and_says_so() {
         log.add(About::project(), Fact::PadCreated { name, revision: 1, bytes: 1 });
     }
     let size = DigestSize { agents: 10, entries: 40 };
-    let digest = digest_of(&log.events, log.window(1, None), &log.told, size);
+    let digest = digest_of(&log.events, log.window(1, None), &log.known_state, size);
     let bytes = serde_json::to_string(&digest).unwrap().len();
     assert!(bytes < 64 << 10, "{bytes}");
     assert_eq!((digest.agents.len(), digest.needs_you.len()), (10, 40));
@@ -409,7 +413,7 @@ fn sums(digest: &Digest, id: &str) -> ([u64; 5], [u64; 3]) {
 fn two_digests_of_parts_add_up_to_one_of_the_whole() {
     arbtest::arbtest(|u| {
         let log = generated(u)?;
-        let whole = digest_of(&log.events, log.window(1, None), &log.told, SIZE);
+        let whole = digest_of(&log.events, log.window(1, None), &log.known_state, SIZE);
         // Everything up to `last` is seen at a moment before the next event.
         let last = u.int_in_range(1..=log.events.len())?;
         let wall = |at: usize| patterm_wire::events::parse_time(&log.events[at].time).unwrap();
@@ -420,19 +424,19 @@ fn two_digests_of_parts_add_up_to_one_of_the_whole() {
             Some(_) => u.int_in_range(wall(last - 1)..=wall(last))?,
             None => u.int_in_range(wall(last - 1)..=log.now)?,
         };
-        let mut told = Told::default();
+        let mut known_state = KnownState::default();
         for event in &log.events[..last] {
             let about = About {
                 process_id: event.process_id.clone(),
                 run: event.run,
                 offset: event.offset,
             };
-            told.note(&about, &event.fact().unwrap());
+            known_state.note(&about, &event.fact().unwrap());
         }
         let first = Window { last: last as u64, until_ms: between, ..log.window(1, None) };
-        let first = digest_of(&log.events, first, &told, SIZE);
+        let first = digest_of(&log.events, first, &known_state, SIZE);
         let second = log.window(last as u64 + 1, Some(between));
-        let second = digest_of(&log.events, second, &log.told, SIZE);
+        let second = digest_of(&log.events, second, &log.known_state, SIZE);
         assert_eq!((first.missing, second.missing, second.since), (0, 0, first.next));
         for id in ["p1", "p2", "p3"] {
             let (whole, first, second) = (sums(&whole, id), sums(&first, id), sums(&second, id));

@@ -71,8 +71,8 @@ struct RecordedCommits {
 }
 
 impl RecordedCommits {
-    fn of(told: VecDeque<String>) -> Self {
-        Self { known: told.iter().cloned().collect(), order: told }
+    fn of(commits: VecDeque<String>) -> Self {
+        Self { known: commits.iter().cloned().collect(), order: commits }
     }
 
     fn note(&mut self, commit: &str) {
@@ -96,7 +96,7 @@ struct RunCommand<'r> {
 
 impl Pass {
     pub(super) fn new(events: EventLog, git: Git, began_ms: u64) -> Self {
-        let recorded = RecordedCommits::of(events.told().commits);
+        let recorded = RecordedCommits::of(events.known_state().commits);
         Self { events, git, began_ms, recorded, slow: HashMap::new() }
     }
 

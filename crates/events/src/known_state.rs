@@ -16,9 +16,9 @@ const MOST_COMMITS: usize = 1_024;
 
 /// The state that the events describe.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct KnownState {
     /// The processes that have an entry.
-    pub processes: BTreeMap<String, ToldProcess>,
+    pub processes: BTreeMap<String, KnownProcess>,
     /// The messages that were neither delivered nor dropped, with whether they stalled.
     #[serde(with = "as_pairs")]
     pub open_messages: BTreeMap<u64, bool>,
@@ -35,7 +35,7 @@ pub struct Told {
     pub project_file: Option<String>,
     /// The version of the server that started last.
     pub version: Option<String>,
-    /// The commits that were told last, the newest at the end.
+    /// The commits that were recorded last, the newest at the end.
     #[serde(default)]
     pub commits: VecDeque<String>,
     /// The shared servers that run, each with the caller that it is for.
@@ -45,7 +45,7 @@ pub struct Told {
 
 /// What the events say about a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToldProcess {
+pub struct KnownProcess {
     /// Its label.
     #[serde(default)]
     pub name: Option<String>,
@@ -55,7 +55,7 @@ pub struct ToldProcess {
     /// The number of its last run.
     pub run: u64,
     /// The state of that run.
-    pub status: ToldStatus,
+    pub status: KnownStatus,
     /// It needs a person's attention.
     #[serde(default)]
     pub attention: bool,
@@ -70,7 +70,7 @@ pub struct ToldProcess {
 /// What the events say about a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ToldStatus {
+pub enum KnownStatus {
     /// It did not begin.
     #[default]
     Created,
@@ -100,7 +100,7 @@ mod as_pairs {
     }
 }
 
-impl Told {
+impl KnownState {
     /// Applies an event.
     pub(crate) fn note(&mut self, about: &About, fact: &Fact) {
         match fact {
@@ -158,7 +158,7 @@ impl Told {
         match fact {
             Fact::ProcessCreated { name, kind, .. } => {
                 let (name, kind) = (Some(name.clone()), Some(kind.clone()));
-                let process = ToldProcess { name, kind, ..ToldProcess::default() };
+                let process = KnownProcess { name, kind, ..KnownProcess::default() };
                 self.processes.insert(id.clone(), process);
             }
             Fact::ProcessClosed {} => drop(self.processes.remove(id)),
@@ -170,10 +170,10 @@ impl Told {
     }
 }
 
-impl ToldProcess {
+impl KnownProcess {
     fn note(&mut self, run: Option<u64>, fact: &Fact) {
         match fact {
-            Fact::ProcessStarted {} => (self.status, self.agent) = (ToldStatus::Started, None),
+            Fact::ProcessStarted {} => (self.status, self.agent) = (KnownStatus::Started, None),
             Fact::PortOpened { port } => {
                 self.ports.insert(*port);
                 return;
@@ -183,7 +183,7 @@ impl ToldProcess {
                 return;
             }
             Fact::ProcessExited { .. } | Fact::ProcessStopped { .. } | Fact::ProcessLost {} => {
-                self.status = ToldStatus::Ended;
+                self.status = KnownStatus::Ended;
             }
             Fact::AgentWorking { .. }
             | Fact::AgentIdle { .. }
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn events_add_up_to_a_state() {
-        let mut told = Told::default();
+        let mut known_state = KnownState::default();
         let p1 = About::process("p1");
         let created = Fact::ProcessCreated {
             name: "a".into(),
@@ -215,44 +215,47 @@ mod tests {
             preset: None,
             parent: None,
         };
-        told.note(&p1, &created);
-        told.note(&p1.clone().run(3), &Fact::ProcessStarted {});
-        told.note(&p1.clone().run(3), &Fact::AttentionRaised { reason: "?".into() });
+        known_state.note(&p1, &created);
+        known_state.note(&p1.clone().run(3), &Fact::ProcessStarted {});
+        known_state.note(&p1.clone().run(3), &Fact::AttentionRaised { reason: "?".into() });
         for port in [80, 81] {
-            told.note(&p1.clone().run(3), &Fact::PortOpened { port });
+            known_state.note(&p1.clone().run(3), &Fact::PortOpened { port });
         }
-        told.note(&p1.clone().run(3), &Fact::PortClosed { port: 81 });
-        let process = ToldProcess {
+        known_state.note(&p1.clone().run(3), &Fact::PortClosed { port: 81 });
+        let process = KnownProcess {
             name: Some("a".into()),
             kind: Some("agent".into()),
             run: 3,
-            status: ToldStatus::Started,
+            status: KnownStatus::Started,
             attention: true,
             agent: None,
             ports: BTreeSet::from([80]),
         };
-        assert_eq!(told.processes["p1"], process);
+        assert_eq!(known_state.processes["p1"], process);
         let accepted =
             Fact::MessageAccepted { message_id: 4, kind: "message".into(), length: 1, text: None };
-        told.note(&p1, &accepted);
-        told.note(&p1, &Fact::MessageStalled { message_id: 4, evidence: String::new() });
-        assert_eq!((told.last_message, told.open_messages.get(&4)), (4, Some(&true)));
-        told.note(&p1, &Fact::MessageDelivered { message_id: 4, evidence: String::new() });
-        told.note(&p1, &Fact::MessageStalled { message_id: 4, evidence: String::new() });
-        assert!(told.open_messages.is_empty() && told.last_message == 4);
-        let text = serde_json::to_string(&told).unwrap();
-        assert_eq!(serde_json::from_str::<Told>(&text).unwrap(), told);
-        told.note(&p1, &Fact::ProcessClosed {});
-        assert!(told.processes.is_empty());
+        known_state.note(&p1, &accepted);
+        known_state.note(&p1, &Fact::MessageStalled { message_id: 4, evidence: String::new() });
+        assert_eq!((known_state.last_message, known_state.open_messages.get(&4)), (4, Some(&true)));
+        known_state.note(&p1, &Fact::MessageDelivered { message_id: 4, evidence: String::new() });
+        known_state.note(&p1, &Fact::MessageStalled { message_id: 4, evidence: String::new() });
+        assert!(known_state.open_messages.is_empty() && known_state.last_message == 4);
+        let text = serde_json::to_string(&known_state).unwrap();
+        assert_eq!(serde_json::from_str::<KnownState>(&text).unwrap(), known_state);
+        known_state.note(&p1, &Fact::ProcessClosed {});
+        assert!(known_state.processes.is_empty());
     }
 
     #[test]
     fn the_last_commits_are_known() {
-        let mut told = Told::default();
+        let mut known_state = KnownState::default();
         for number in 0..=MOST_COMMITS {
             let fact = json!({"type": "git.commit", "data": {"commit": number.to_string()}});
-            told.note(&About::project(), &serde_json::from_value(fact).unwrap());
+            known_state.note(&About::project(), &serde_json::from_value(fact).unwrap());
         }
-        assert_eq!((told.commits.len(), told.commits[0].as_str()), (MOST_COMMITS, "1"));
+        assert_eq!(
+            (known_state.commits.len(), known_state.commits[0].as_str()),
+            (MOST_COMMITS, "1")
+        );
     }
 }
