@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use patterm_screen::{Screen, Size, StyledRow};
+use patterm_screen::{Screen, Size, Style, StyledRow};
 use serde_json::{Value, json};
 
 use super::survival::{desk_of, server};
@@ -38,6 +38,11 @@ fn shown(screen: &Screen) -> (Vec<StyledRow>, (u16, u16, bool)) {
         row.spans.iter_mut().for_each(|span| {
             span.style.link = span.style.link.take().filter(|link| link.starts_with("http"));
         });
+        // Plain blanks at the end of a row that wraps look like no blanks.
+        if let Some(last) = row.spans.last_mut().filter(|span| span.style == Style::default()) {
+            last.text.truncate(last.text.trim_end().len());
+        }
+        row.spans.retain(|span| !span.text.is_empty());
         row
     });
     let cursor = screen.cursor();

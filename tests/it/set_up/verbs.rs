@@ -200,8 +200,8 @@ fn every_verb_has_help_and_knows_wrong_usage() {
         let help = text(&stdout);
         assert_eq!((status.code(), &*stderr), (Some(0), &b""[..]), "{}", verb.name);
         assert!(help.contains(&format!("Usage: patterm {}", verb.name)), "{help}");
-        // These have their own tests without an ID.
-        let may_be_without = ["attach", "close", "logs", "restart"].contains(&verb.name);
+        // These have their own tests, without an ID or without a terminal.
+        let may_be_without = ["attach", "close", "logs", "replay", "restart"].contains(&verb.name);
         assert_eq!(help.contains("--json"), verb.json.is_some(), "{help}");
         assert_eq!(
             help.contains("<ID>") || may_be_without,
