@@ -164,7 +164,7 @@ fn failures_exit_1_with_the_reason_and_wrong_usage_exits_2() {
     assert_eq!(fails(&place, &["search", "one", "nothing"], 1), "patterm: no line matches\n");
     let message = fails(&place, &["stop", "once"], 1);
     assert!(message.contains("is not running"), "{message}");
-    assert!(fails(&place, &["key", "one", "hyper+x"], 1).contains("hyper+x"));
+    assert!(fails(&place, &["key", "one", "hyper+x"], 2).contains("hyper+x"));
     let message = fails(&place, &["call", "no_such_tool"], 1);
     assert!(message.contains("no_such_tool"), "{message}");
     assert!(fails(&place, &["call", "whoami", "{"], 2).contains("JSON"));
