@@ -1,5 +1,6 @@
 //! `patterm upgrade`: another server takes over, and nothing notices.
 
+mod continuing;
 mod from_0_1_0;
 
 use std::process::{Command, Stdio};

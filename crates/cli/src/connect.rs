@@ -3,19 +3,21 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use patterm_host::on_disk::OnDisk;
 use patterm_host::{PERSON, Project, Settings};
 use patterm_wire::Method;
+use patterm_wire::error::ServerEnd;
 use patterm_wire::method::Empty;
 use patterm_wire::tools::{ListProcesses, ProcessSummary};
 
 use crate::client::{Client, ServerReply};
+use crate::errors::ServerError;
 use crate::identity::Identity;
 use crate::print::error_chain;
-use crate::start;
+use crate::{find, start};
 
 /// How often a query is sent if the server dies each time.
 pub(crate) const TRIES: u32 = 5;
@@ -75,21 +77,49 @@ impl Client {
         Ok(Self::greeting(open(&start::project_here()?)?, ""))
     }
 
-    /// Sends a request that only reads. If the server dies, it is repeated.
+    /// Sends a request that only reads. If the server dies or is replaced, it is repeated.
     pub(crate) fn query<M: Method>(
         &mut self,
         params: &M::Params,
     ) -> anyhow::Result<ServerReply<M::Result>> {
+        self.persist(|client| client.call::<M>(params))
+    }
+
+    /// The same for a wait of some seconds: a repeated request gets the time that is left.
+    pub(crate) fn query_for<M: Method>(
+        &mut self,
+        seconds: f64,
+        params: impl Fn(f64) -> M::Params,
+    ) -> anyhow::Result<ServerReply<M::Result>> {
+        let began = Instant::now();
+        self.persist(|client| {
+            let left = (seconds - began.elapsed().as_secs_f64()).max(0.0);
+            client.call::<M>(&params(left))
+        })
+    }
+
+    /// Repeats something that only reads with the next server if the server dies or is replaced. After the server was
+    /// ended on purpose, only a client that starts nothing continues: with the project's state on disk.
+    fn persist<T>(
+        &mut self,
+        mut ask: impl FnMut(&mut Self) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
         let mut tries = TRIES;
         loop {
-            match self.call::<M>(params) {
-                Err(error) if tries > 1 && is_lost(&error) => {
-                    tries -= 1;
-                    *self =
-                        if self.only_reads { Self::connect_to_read()? } else { Self::connect()? };
-                }
-                reply => return reply,
+            let error = match ask(self) {
+                Err(error) if is_lost(&error) => error,
+                done => return done,
+            };
+            match server_end(&error) {
+                Some(ServerEnd::Replaced) => {}
+                Some(ServerEnd::Ended) if !self.only_reads => return Err(error),
+                Some(ServerEnd::Ended) | None => tries -= 1,
             }
+            if tries == 0 {
+                return Err(error);
+            }
+            find::wait_for_successor(&start::project_here()?, self.server())?;
+            *self = if self.only_reads { Self::connect_to_read()? } else { Self::connect()? };
         }
     }
 
@@ -126,11 +156,16 @@ fn open(project: &Project) -> anyhow::Result<UnixStream> {
     start::connect(&entry.socket)?.context("the server ended right after its start")
 }
 
-/// Whether a call failed because the server died.
+/// Whether a call failed because the server died, was replaced or was ended.
 pub(crate) fn is_lost(error: &anyhow::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     let lost = |e: &io::Error| matches!(e.kind(), BrokenPipe | ConnectionReset | UnexpectedEof);
-    error.downcast_ref::<io::Error>().is_some_and(lost)
+    error.downcast_ref::<io::Error>().is_some_and(lost) || server_end(error).is_some()
+}
+
+/// Why the server went away, if it said so.
+fn server_end(error: &anyhow::Error) -> Option<ServerEnd> {
+    error.downcast_ref::<ServerError>()?.0.details().server_end
 }
 
 /// The process that is meant; exact matches win.

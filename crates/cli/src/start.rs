@@ -5,15 +5,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use anyhow::Context;
 use patterm_host::enclosing_keeper::EnclosingKeeper;
 use patterm_host::registry;
-use patterm_host::runtime::{self, RuntimeDir};
+use patterm_host::runtime::RuntimeDir;
 use patterm_host::{Project, Settings, log, minimal_environment};
 use patterm_keeper::Environment;
 use patterm_store::state::StateDir;
@@ -23,7 +21,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::Client;
 use crate::errors::UnknownMethod;
-use crate::systemd;
+use crate::{find, systemd};
+
+pub(crate) use crate::find::{KEEPER_PATIENCE, connect, find_running, is_served};
 
 /// Variables that identify a caller; a server must not inherit them.
 const CALLER_VARIABLES: [&str; 4] =
@@ -66,13 +66,11 @@ pub(crate) fn project_here() -> anyhow::Result<Project> {
     Ok(Project::of(&here()?)?)
 }
 
-/// Connects to a server of our own user; `None` if no such server listens there.
-pub(crate) fn connect(socket: &Path) -> anyhow::Result<Option<UnixStream>> {
-    runtime::connect(socket).with_context(|| format!("cannot connect to {}", socket.display()))
-}
-
 /// The server of a project, and whether it had to be started.
 pub(crate) fn find_or_start(project: &Project) -> anyhow::Result<(ServerEntry, bool)> {
+    if find_running(project)?.is_none() {
+        find::wait_for_replacement(project)?;
+    }
     if let Some(entry) = find_running(project)? {
         return Ok((entry, false));
     }
@@ -85,24 +83,6 @@ pub(crate) fn find_or_start(project: &Project) -> anyhow::Result<(ServerEntry, b
             return Ok((entry, true));
         }
     }
-}
-
-/// The server of a project, if one is running.
-pub(crate) fn find_running(project: &Project) -> anyhow::Result<Option<ServerEntry>> {
-    let folders = RuntimeDir::candidates(None);
-    let state = StateDir::from_env(project.key()).ok();
-    for entry in registry::find(project.key(), &folders, state.as_ref()) {
-        if connect(&entry.socket)?.is_some() {
-            return Ok(Some(entry));
-        }
-    }
-    Ok(None)
-}
-
-/// Whether a project has a server, or its keeper is about to start one.
-pub(crate) fn is_served(project: &Project) -> anyhow::Result<bool> {
-    let is_kept = || registry::is_kept(project.key(), &RuntimeDir::candidates(None));
-    Ok(find_running(project)?.is_some() || is_kept())
 }
 
 /// A server that was just killed may still hold its lock when it no longer listens. It is then mistaken for
@@ -124,10 +104,6 @@ pub(crate) fn read_entry(stdout: &[u8], stderr: &[u8]) -> anyhow::Result<ServerE
         anyhow::anyhow!("cannot start a server: {}", why.trim().trim_start_matches("patterm: "))
     })
 }
-
-/// How long a keeper may take to start a server: it waits up to 5 s after a crash, and 10 s after a start
-/// that failed.
-pub(crate) const KEEPER_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Makes sure that a server is serving. If the project has a keeper, only that starts one. From a pane of
 /// another project, that project's server starts it outside of all panes. Otherwise it is started here.

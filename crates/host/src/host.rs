@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use patterm_agents::identity::Identities;
 use patterm_agents::{AgentParts, Agents};
@@ -19,6 +19,7 @@ use patterm_store::limits::Limits;
 use patterm_store::project::Project;
 use patterm_store::state::{self, StateDir, StateError};
 use patterm_timers::Timers;
+use patterm_wire::error::ServerEnd;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -204,6 +205,13 @@ impl Host {
             program,
         };
         Ok((host, events))
+    }
+
+    /// Why the server is going away, if it is.
+    pub(crate) fn end(&self) -> Option<ServerEnd> {
+        let replaced = self.handover.load(Ordering::Acquire);
+        let end = if replaced { ServerEnd::Replaced } else { ServerEnd::Ended };
+        self.shutdown.is_cancelled().then_some(end)
     }
 
     /// Takes over the panes that an earlier server left with the keeper.

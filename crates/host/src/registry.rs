@@ -186,6 +186,34 @@ pub fn is_kept(key: &str, folders: &[RuntimeDir]) -> bool {
     folders.iter().any(|folder| folder.open().is_some() && listens(folder))
 }
 
+/// Held while a server is replaced, until the next one serves. Clients wait for that one and start none themselves.
+#[derive(Debug)]
+pub struct Replacement {
+    _lock: Option<File>,
+}
+
+impl Replacement {
+    /// Begins to replace the server of a project. If that cannot be announced, clients may start a server meanwhile.
+    pub fn begin(key: &str, folder: &RuntimeDir) -> Self {
+        let lock = || lock(&folder.make().ok()?, &replacement_lock(key), Patience::Wait).ok()?;
+        Self { _lock: lock() }
+    }
+
+    /// Whether the server of a project is being replaced.
+    #[must_use]
+    pub fn is_going_on(key: &str, folders: &[RuntimeDir]) -> bool {
+        let is_held = |folder: &RuntimeDir| {
+            let file = folder.open()?.file(&replacement_lock(key)).ok()?;
+            Some(matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+        };
+        folders.iter().any(|folder| is_held(folder).unwrap_or(false))
+    }
+}
+
+fn replacement_lock(key: &str) -> String {
+    format!("{key}.replacing")
+}
+
 /// How often the keeper is checked while waiting: nothing signals its death.
 const KEEPER_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 

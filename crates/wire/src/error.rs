@@ -91,6 +91,19 @@ pub struct ErrorDetails {
     /// The tools that would help, each with its purpose, in the order of the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<Suggestion>,
+    /// The call ended early because the server is going away. One that only reads can be repeated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_end: Option<ServerEnd>,
+}
+
+/// Why a server is going away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerEnd {
+    /// Another server takes over: everything keeps running.
+    Replaced,
+    /// It ends, and everything that runs in it.
+    Ended,
 }
 
 /// A tool that would help.

@@ -2,7 +2,7 @@
 //! server takes them over from the keeper.
 
 use clap::Args;
-use patterm_host::registry;
+use patterm_host::registry::{self, Replacement};
 use patterm_host::runtime::RuntimeDir;
 use patterm_host::{Settings, VERSION};
 use patterm_store::state::StateDir;
@@ -29,6 +29,7 @@ fn run() -> anyhow::Result<()> {
     let entries = registry::find(project.key(), &RuntimeDir::candidates(None), state.as_ref());
     // Before the old server ends: an error in the settings must not cost anything.
     let settings = Settings::from_env(project)?;
+    let _replacement = Replacement::begin(settings.project.key(), &settings.runtime);
     let mut replaced = None;
     for entry in entries {
         if let Some(stream) = start::connect(&entry.socket)? {

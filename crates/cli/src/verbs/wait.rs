@@ -40,13 +40,13 @@ impl WaitVerb {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let mut client = Client::connect_to_read()?;
         let process_id = client.resolve(&self.process)?;
-        let args = PatternArgs {
-            process_id,
-            pattern: self.pattern,
-            timeout_seconds: self.timeout,
+        let args = |timeout_seconds| PatternArgs {
+            process_id: process_id.clone(),
+            pattern: self.pattern.clone(),
+            timeout_seconds,
             scope: PatternScope::Scrollback,
         };
-        let reply = client.query::<WaitForPattern>(&args)?;
+        let reply = client.query_for::<WaitForPattern>(self.timeout, args)?;
         let result = reply.result;
         if self.json {
             print_json(&reply.json)?;
@@ -57,7 +57,7 @@ impl WaitVerb {
             return Ok(ExitCode::SUCCESS);
         }
         if result.exited {
-            warn(&format!("{} ended before a line matched", args.process_id));
+            warn(&format!("{process_id} ended before a line matched"));
             return Ok(ExitCode::from(ENDED));
         }
         warn(&format!("no match within {} s", self.timeout));

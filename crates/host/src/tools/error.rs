@@ -1,7 +1,7 @@
 //! The failures of tools: a kind for programs, and a sentence that says what to do.
 
 use patterm_wire::ErrorObject;
-use patterm_wire::error::{INTERNAL_ERROR, INVALID_PARAMS, Suggestion};
+use patterm_wire::error::{INTERNAL_ERROR, INVALID_PARAMS, ServerEnd, Suggestion};
 use serde_json::{Map, Value, json};
 
 /// The kinds of failure, a closed list that callers may rely on.
@@ -121,6 +121,28 @@ impl ToolError {
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
+    }
+
+    /// A wait that ends without a result because the server goes away, or else because the client has closed its
+    /// side.
+    pub(crate) fn interrupted(end: Option<ServerEnd>, so_far: &str) -> Self {
+        let message = match end {
+            Some(ServerEnd::Replaced) => {
+                format!("patterm's server is being replaced; {so_far}; call it again")
+            }
+            Some(ServerEnd::Ended) => format!("patterm's server is shutting down; {so_far}"),
+            None => format!("the client is closing the connection; {so_far}"),
+        };
+        Self::new(ErrorKind::Unavailable, message).because_of(end)
+    }
+
+    /// Adds why the server goes away, if it does, so that a client can repeat the call.
+    #[must_use]
+    pub(crate) fn because_of(self, end: Option<ServerEnd>) -> Self {
+        match end {
+            Some(end) => self.with("server_end", json!(end)),
+            None => self,
+        }
     }
 
     /// The text for a model: the message and the kind.

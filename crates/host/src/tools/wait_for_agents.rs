@@ -139,9 +139,8 @@ impl Tool for WaitForAgents {
                 _ = deliveries.changed() => {}
                 () = &mut over => return Ok(answer(true)),
                 () = call.ending.cancelled() => {
-                    let message = "the client or the server is closing the connection; the agents have not \
-                        reached that state so far";
-                    return Err(ToolError::new(ErrorKind::Unavailable, message));
+                    let so_far = "the agents have not reached that state so far";
+                    return Err(ToolError::interrupted(call.host.end(), so_far));
                 }
                 _ = reports.tick(), if call.progress.is_wanted() => {
                     let waited = began.elapsed().as_secs_f64();

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::error::{ErrorKind, ToolError};
+use super::error::ToolError;
 use super::process::find_run;
 use super::tool::{Call, Effect, Loading, Tool};
 use super::wait_for_pattern::timeout;
@@ -78,9 +78,7 @@ impl Tool for WaitForOutput {
                 Ok(Answer { next_offset, timed_out: true, exited: false, exit: None, clamped })
             }
             () = call.ending.cancelled() => {
-                let message = "the client or the server is closing the connection; there has \
-                    been no output so far";
-                Err(ToolError::new(ErrorKind::Unavailable, message))
+                Err(ToolError::interrupted(call.host.end(), "there has been no output so far"))
             }
         }
     }

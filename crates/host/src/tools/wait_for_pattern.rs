@@ -174,9 +174,7 @@ impl Wait<'_> {
                 done = &mut awaited => return Ok(Some(done)),
                 () = &mut over => return Ok(None),
                 () = call.ending.cancelled() => {
-                    let message = "the client or the server is closing the connection; no line \
-                        has matched so far";
-                    return Err(ToolError::new(ErrorKind::Unavailable, message));
+                    return Err(ToolError::interrupted(call.host.end(), "no line has matched so far"));
                 }
                 _ = reports.tick(), if call.progress.is_wanted() => {
                     let (waited, most) = (began.elapsed().as_secs_f64(), time.as_secs_f64());
