@@ -9,6 +9,7 @@ mod greeting;
 mod planted;
 mod secrets;
 mod start;
+mod suspended;
 mod unused;
 mod users;
 mod verbs;

@@ -1,6 +1,7 @@
 //! Detects a server that does not answer because it is suspended or the machine is swapping. A call may take long
 //! for good reasons, so the server is asked something else before it counts as hung.
 
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -18,11 +19,29 @@ const FIRST_CHECK: Duration = Duration::from_secs(2);
 /// How long it may take to give one.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(500);
 
+/// What it is asked. Any answer will do, and every version of the server answers that it does not know this method.
+pub(crate) const SIGN_OF_LIFE_METHOD: &str = "patterm/alive";
+
 /// How often a server that is known to be alive is asked again.
 const NEXT_CHECK: Duration = Duration::from_secs(10);
 
 /// After this long without a sign of life, the verb gives up.
 const GIVE_UP: Duration = Duration::from_secs(10);
+
+/// A server has given no sign of life for a long time.
+#[derive(Debug)]
+pub(crate) struct NoAnswer(
+    /// What to do about it.
+    String,
+);
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the server does not answer: {}", self.0)
+    }
+}
+
+impl std::error::Error for NoAnswer {}
 
 /// Watches one call.
 pub(crate) struct Watch {
@@ -41,6 +60,12 @@ impl Watch {
             stream.set_read_timeout(Some(FIRST_CHECK))?;
         }
         Ok(Self { alive: Instant::now(), warned: false, is_off })
+    }
+
+    /// Begins with a request to a server that has not answered another one for a while.
+    pub(crate) fn begin_after_silence(stream: &UnixStream) -> io::Result<Self> {
+        stream.set_read_timeout(Some(SIGN_OF_LIFE))?;
+        Ok(Self { alive: Instant::now(), warned: false, is_off: false })
     }
 
     /// Ends with the answer, and removes the timeouts that the watch has set.
@@ -72,7 +97,9 @@ impl Watch {
         }
         stream.set_read_timeout(Some(FIRST_CHECK))?;
         let advice = advice(&socket);
-        anyhow::ensure!(self.alive.elapsed() < GIVE_UP, "the server does not answer: {advice}");
+        if self.alive.elapsed() >= GIVE_UP {
+            return Err(NoAnswer(advice).into());
+        }
         if !std::mem::replace(&mut self.warned, true) {
             warn(&format!("the server does not answer, still waiting: {advice}"));
         }
@@ -99,7 +126,7 @@ fn is_alive(socket: &Path) -> bool {
         stream.set_write_timeout(Some(SIGN_OF_LIFE))?;
         let mut line = Vec::new();
         Framing::Newline
-            .encode(&reply::request(&Id::from_number(1), "patterm/alive", None), &mut line);
+            .encode(&reply::request(&Id::from_number(1), SIGN_OF_LIFE_METHOD, None), &mut line);
         io::Write::write_all(&mut stream, &line)?;
         let mut answer = Vec::new();
         io::BufRead::read_until(&mut io::BufReader::new(stream), b'\n', &mut answer)?;
@@ -129,7 +156,7 @@ pub(crate) fn advice_for(pid: u32) -> String {
 }
 
 /// Whether a process is stopped by a signal or a debugger.
-fn is_suspended(pid: u32) -> bool {
+pub(crate) fn is_suspended(pid: u32) -> bool {
     let stat =
         std::fs::read_to_string(PathBuf::from(format!("/proc/{pid}/stat"))).unwrap_or_default();
     // The name before the state is in parentheses and may contain anything.

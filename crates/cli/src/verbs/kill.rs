@@ -14,15 +14,15 @@ use patterm_store::state::StateDir;
 use patterm_wire::requests::{ServerEntry, Shutdown, ShutdownBegun, ShutdownRequest};
 use patterm_wire::{ErrorObject, Framing, Id, Incoming, Message, Method, reply};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::ls;
+use crate::connect::is_lost;
 use crate::errors::ServerError;
+use crate::hung::{NoAnswer, Watch};
 use crate::print::{one_line, print, printable_path, warn};
 use crate::start::{self, KEEPER_PATIENCE};
-
-/// How long a server may take to answer.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
+use crate::{find, hung};
 
 /// How long a server may take to end in addition to the grace period: its own limits (calls in flight, shared servers,
 /// the keeper) add up to less.
@@ -141,12 +141,32 @@ fn end_once(
 ) -> Vec<Died> {
     let (mut ending, mut died) = (Vec::new(), Vec::new());
     for entry in entries {
-        let programs = ls::running(entry);
-        let begun = match start::connect(&entry.socket) {
-            Ok(Some(stream)) => Ending::begin::<Shutdown>(entry, stream, &request),
+        let stream = match start::connect(&entry.socket) {
+            Ok(Some(stream)) => stream,
             // The server of this entry has died.
             Ok(None) => continue,
-            Err(error) => Err(error),
+            Err(error) => {
+                keep_first(failed, error);
+                continue;
+            }
+        };
+        let process = ServerProcess::of(&stream);
+        let is_suspended = process.as_ref().is_some_and(ServerProcess::is_suspended);
+        let now = process.filter(|_| request.grace_ms == Some(0));
+        if let Some(server) = now.as_ref().filter(|_| is_suspended) {
+            match server.kill(entry) {
+                Ok(server) => died.push(server),
+                Err(error) => keep_first(failed, error),
+            }
+            continue;
+        }
+        let programs = if is_suspended { None } else { ls::running(entry) };
+        let silent = programs.is_none() && !is_suspended;
+        let begun = match (Ending::begin::<Shutdown>(entry, stream, &request, silent), now) {
+            (Err(error), Some(server)) if error.is::<NoAnswer>() => {
+                server.kill(entry).map(Begun::Died)
+            }
+            (begun, _) => begun,
         };
         match begun {
             Ok(Begun::Ending(begun)) => ending.push((begun, programs)),
@@ -203,7 +223,7 @@ pub(super) fn end<M: Method<Result = ShutdownBegun>>(
     stream: UnixStream,
     params: &M::Params,
 ) -> anyhow::Result<()> {
-    match Ending::begin::<M>(entry, stream, params)? {
+    match Ending::begin::<M>(entry, stream, params, false)? {
         Begun::Ending(ending) => ending.wait().map(drop),
         Begun::Died(_) => Ok(()),
     }
@@ -213,6 +233,34 @@ pub(super) fn end<M: Method<Result = ShutdownBegun>>(
 enum Begun {
     Ending(Ending),
     Died(Died),
+}
+
+/// The process of a server that answers nobody.
+struct ServerProcess {
+    pid: u32,
+    handle: OwnedFd,
+}
+
+impl ServerProcess {
+    /// The process at the other end of a connection. The kernel knows it; the entry may be old.
+    fn of(stream: &UnixStream) -> Option<Self> {
+        let pid = find::server_of(stream)?;
+        let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        Some(Self { pid: pid.as_raw_nonzero().get().cast_unsigned(), handle })
+    }
+
+    fn is_suspended(&self) -> bool {
+        hung::is_suspended(self.pid)
+    }
+
+    /// Kills it. The keeper then starts a server that ends the programs, as after a crash.
+    fn kill(&self, entry: &ServerEntry) -> anyhow::Result<Died> {
+        warn(&format!("the server (pid {}) does not answer and is killed", self.pid));
+        pidfd_send_signal(&self.handle, Signal::KILL).with_context(|| cannot_end(entry))?;
+        let is_gone = ends_within(&self.handle, DYING_PATIENCE)?;
+        anyhow::ensure!(is_gone, "{}: SIGKILL did not end it", cannot_end(entry));
+        Ok(Died { entry: entry.clone(), left: Vec::new() })
+    }
 }
 
 /// A server that died before it had ended everything.
@@ -257,20 +305,17 @@ impl Ending {
         entry: &ServerEntry,
         stream: UnixStream,
         params: &M::Params,
+        silent: bool,
     ) -> anyhow::Result<Begun> {
         let what = || cannot_end(entry);
-        // The kernel knows the peer; the entry may be old.
-        let pid = rustix::net::sockopt::socket_peercred(&stream).with_context(what)?.pid;
-        let process = Pid::from_raw(pid.as_raw_nonzero().get())
-            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        let answer = match request(stream, M::NAME, &serde_json::to_string(params)?) {
+        let process = ServerProcess::of(&stream).map(|server| server.handle);
+        let answer = match request(stream, M::NAME, &serde_json::to_string(params)?, silent) {
             Ok(answer) => answer,
             Err(error) => {
                 // A server that was just killed closes its connections as well.
-                let timed_out = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
                 let ended = |process: &OwnedFd| ends_within(process, DYING_PATIENCE);
-                if timed_out || !process.as_ref().map_or(Ok(true), ended)? {
-                    return Err(error).with_context(what);
+                if !is_lost(&error) || !process.as_ref().map_or(Ok(true), ended)? {
+                    return Err(error.context(what()));
                 }
                 return Ok(Begun::Died(Died { entry: entry.clone(), left: Vec::new() }));
             }
@@ -343,16 +388,27 @@ impl Ending {
     }
 }
 
-/// Sends a request and returns the line of its response.
-fn request(mut stream: UnixStream, method: &str, params: &str) -> io::Result<String> {
+/// Sends a request and returns the line of its response. `silent`: the server has not answered another request.
+fn request(
+    mut stream: UnixStream,
+    method: &str,
+    params: &str,
+    silent: bool,
+) -> anyhow::Result<String> {
     let mut line = Vec::new();
     Framing::Newline.encode(&reply::request(&Id::from_number(1), method, Some(params)), &mut line);
-    stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
+    let mut watch = match silent {
+        true => Watch::begin_after_silence(&stream)?,
+        false => Watch::begin(&stream)?,
+    };
     stream.write_all(&line)?;
-    let mut answer = String::new();
-    match BufReader::new(stream).read_line(&mut answer)? {
-        0 => Err(ErrorKind::UnexpectedEof.into()),
-        _ => Ok(answer),
+    let (mut reader, mut answer) = (BufReader::new(stream), Vec::new());
+    while let Err(error) = reader.read_until(b'\n', &mut answer) {
+        watch.check(reader.get_ref(), error)?;
+    }
+    match answer.is_empty() {
+        true => Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
+        false => Ok(String::from_utf8_lossy(&answer).into_owned()),
     }
 }
 
