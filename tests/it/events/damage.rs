@@ -44,3 +44,29 @@ fn a_damaged_file_is_reported_and_everything_else_is_readable() {
     let errors = String::from_utf8(checked.stderr).unwrap();
     assert!(errors.contains("the log of events is damaged"), "{errors}");
 }
+
+#[test]
+fn files_that_are_gone_are_reported_by_a_server_and_without_one() {
+    let place = Place::new();
+    let server = place.serve();
+    place.run(&["call", "scratchpad_write", r#"{"name": "plan", "content": "first this"}"#]);
+    let verify = || {
+        let checked = place.patterm(&["events", "verify"]).output().unwrap();
+        (checked.status.code(), String::from_utf8(checked.stdout).unwrap())
+    };
+    assert_eq!(verify().0, Some(0));
+    for class in ["calls", "states", "people"] {
+        files(&place, class).iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    }
+    let is_reported = |when: &str| {
+        let (code, printed) = verify();
+        assert_eq!(code, Some(1), "{when}: {printed}");
+        assert!(printed.contains("damaged from event 1 on: an event is missing"), "{printed}");
+        assert!(!printed.contains("limited size"), "{when}: {printed}");
+    };
+    is_reported("by the server");
+    server.kill();
+    is_reported("without a server");
+    place.serve();
+    is_reported("by the next server");
+}
