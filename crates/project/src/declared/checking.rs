@@ -55,7 +55,9 @@ async fn check(
     process: Process,
     healthy: Healthy,
 ) -> Result<(), String> {
-    probing::attempt(&declared.panes, &run, &process, &healthy.probe, healthy.try_timeout).await
+    let tried =
+        probing::attempt(&declared.panes, &run, &process, &healthy.probe, healthy.try_timeout);
+    tried.await.map(drop)
 }
 
 /// Checks without end; a check begins only after the previous one has ended.

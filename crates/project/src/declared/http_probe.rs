@@ -1,6 +1,7 @@
 //! A request that only asks for the status. The body is never read, so a server that sends one without end costs
 //! nothing.
 
+use std::net::SocketAddr;
 use std::pin::pin;
 
 use http_body_util::Empty;
@@ -16,10 +17,22 @@ use crate::project_file::ProbeUrl;
 /// The most that is buffered of a response: its head must fit. hyper needs at least 8 KiB.
 const HEAD_BYTES: usize = 16 << 10;
 
-/// Requests a URL; returns the status, or why there is none.
-pub(super) async fn status_of(url: &ProbeUrl) -> Result<StatusCode, String> {
+/// What answered a request.
+#[derive(Debug)]
+pub(super) struct HttpAnswer {
+    pub(super) status: StatusCode,
+    /// The address that answered, if it is one of this machine.
+    pub(super) address: Option<SocketAddr>,
+}
+
+/// Requests a URL; returns the answer, or why there is none.
+pub(super) async fn request(url: &ProbeUrl) -> Result<HttpAnswer, String> {
     let stream = TcpStream::connect((url.host.as_str(), url.port)).await;
     let stream = stream.map_err(|error| format!("cannot be reached: {error}"))?;
+    let is_here = |at: &SocketAddr| {
+        at.ip().is_loopback() || stream.local_addr().is_ok_and(|own| own.ip() == at.ip())
+    };
+    let address = stream.peer_addr().ok().filter(is_here);
     let no_answer = |error: hyper::Error| format!("does not answer in HTTP: {error}");
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(HEAD_BYTES)
@@ -38,7 +51,7 @@ pub(super) async fn status_of(url: &ProbeUrl) -> Result<StatusCode, String> {
         // The connection may end with the response.
         _ = connection => response.await,
     };
-    response.map(|response| response.status()).map_err(no_answer)
+    response.map(|response| HttpAnswer { status: response.status(), address }).map_err(no_answer)
 }
 
 #[cfg(test)]
@@ -66,10 +79,10 @@ mod tests {
             authority: format!("127.0.0.1:{port}"),
             target: "/health?x=1".into(),
         };
-        let status = status_of(&url).await.map(|status| status.as_u16());
-        let request = serving.await.unwrap();
-        assert!(request.starts_with("GET /health?x=1 HTTP/1.1\r\n"), "{request}");
-        assert!(request.contains(&format!("host: 127.0.0.1:{port}\r\n")), "{request}");
+        let status = request(&url).await.map(|answer| answer.status.as_u16());
+        let sent = serving.await.unwrap();
+        assert!(sent.starts_with("GET /health?x=1 HTTP/1.1\r\n"), "{sent}");
+        assert!(sent.contains(&format!("host: 127.0.0.1:{port}\r\n")), "{sent}");
         status
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::health::{Health, RunHealth};
+use super::listeners::Listeners;
 use super::watching::WatchRestarts;
 use crate::project_file::{Policy, ProjectFile, ReadyWhen};
 use patterm_panes::process::{Process, RunNumber, Status};
@@ -40,6 +41,8 @@ pub(super) struct ManagedProcess {
     pub(super) stopped: RunNumber,
     /// Why it is not started or not restarted.
     pub(super) problem: Option<String>,
+    /// Who listens at its port.
+    pub(super) listeners: Listeners,
     /// Its last requested start did not happen, so the run before it no longer counts.
     pub(super) refused: Option<Refusal>,
 }

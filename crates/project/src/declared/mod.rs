@@ -9,6 +9,7 @@ mod file_status;
 mod handle;
 mod health;
 mod http_probe;
+mod listeners;
 mod managed;
 mod observer;
 mod pending;

@@ -1,5 +1,7 @@
 //! Waiting until a process is ready.
 
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +37,9 @@ pub(super) async fn watch(declared: Arc<Declared>, name: String, process: Proces
     };
     let outcome = match &ready.when {
         ReadyWhen::Pattern(pattern) => prints(&declared, &run, &process, pattern, &ready).await,
-        ReadyWhen::Succeeds(probe) => succeeds(&declared, &run, &process, probe, &ready).await,
+        ReadyWhen::Succeeds(probe) => {
+            succeeds(&declared, &name, &run, &process, probe, &ready).await
+        }
         ReadyWhen::Delay(delay) => {
             // It may have been started by an earlier server.
             let now = declared.panes.clock().wall_ms();
@@ -62,7 +66,7 @@ pub(super) async fn watch(declared: Arc<Declared>, name: String, process: Proces
     let mut state = declared.state();
     let managed = state.managed.of(&name);
     match outcome {
-        Outcome::Ready => managed.ready = process.runs,
+        Outcome::Ready => (managed.ready, managed.problem) = (process.runs, None),
         Outcome::Over => {}
         Outcome::Late(why) => {
             managed.late = process.runs;
@@ -116,6 +120,7 @@ fn shows(run: &ProcessRun, pattern: &regex::Regex) -> bool {
 /// Tries a probe, one try after the other, until it succeeds.
 async fn succeeds(
     declared: &Declared,
+    name: &str,
     run: &Arc<ProcessRun>,
     process: &Process,
     probe: &Probe,
@@ -128,7 +133,14 @@ async fn succeeds(
         let next = async {
             let tried =
                 probing::attempt(&declared.panes, run, process, probe, ready.try_timeout).await;
-            let Err(why) = tried else { return true };
+            let why = match tried {
+                Ok(None) => return true,
+                Ok(Some(address)) => match answers_for_run(declared, name, address).await {
+                    Ok(()) => return true,
+                    Err(why) => why,
+                },
+                Err(why) => why,
+            };
             last = Some(why);
             sleep(pause).await;
             false
@@ -143,6 +155,34 @@ async fn succeeds(
         }
         if ready.every.is_none() {
             pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// Whether somebody who answers at an address of this machine can belong to the run of a process. If not, the process
+/// shows the reason.
+async fn answers_for_run(
+    declared: &Declared,
+    name: &str,
+    address: SocketAddr,
+) -> Result<(), String> {
+    let listeners = declared.state().managed.of(name).listeners.clone();
+    let answered = tokio::task::spawn_blocking(move || listeners.answered(address)).await;
+    let mut state = declared.state();
+    let managed = state.managed.of(name);
+    match answered.unwrap_or_else(|_| Ok(BTreeSet::new())) {
+        Ok(sockets) => {
+            managed.listeners.note_own(sockets);
+            Ok(())
+        }
+        Err(why) => {
+            let known = managed.problem.replace(why.clone());
+            drop(state);
+            if known.as_ref() != Some(&why) {
+                tracing::warn!(name, why, "an answer does not show that a process is ready");
+                declared.panes.processes.notify();
+            }
+            Err(why)
         }
     }
 }

@@ -191,13 +191,14 @@ impl Declared {
         self.panes.processes.notify();
     }
 
-    /// Updates an entry from its definition.
+    /// Updates an entry from its definition, right before it is started.
     pub(super) fn refresh_recipe(
         &self,
         id: &ProcessId,
         definition: &Definition,
         restarts: u32,
     ) -> Result<Process, PaneError> {
+        self.note_listeners(id, definition);
         let (argv, env) = (definition.argv.clone(), definition.environment.clone());
         let (working_dir, env_file) = (definition.folder(self.root()), definition.env_file.clone());
         self.panes.update(id, |process| {
@@ -208,6 +209,15 @@ impl Declared {
                 declared.restarts = restarts;
             }
         })
+    }
+
+    /// Notes who already listens at the port of a process that is about to be started.
+    fn note_listeners(&self, id: &ProcessId, definition: &Definition) {
+        let entry = self.panes.processes.get(id).and_then(|process| process.declared);
+        let Some(name) = entry.map(|entry| entry.name) else { return };
+        let mut listeners = self.state().managed.of(&name).listeners.clone();
+        listeners.note_start(definition.ready.as_ref(), &self.panes);
+        self.state().managed.of(&name).listeners = listeners;
     }
 
     /// The entry of a declared process.

@@ -22,8 +22,10 @@ fn an_http_server_that_answers_is_ready() {
 
 #[test]
 fn the_status_decides_and_the_body_is_not_read() {
-    let (busy, silent, endless) = (Site::with(503), Site::with(SILENT), Site::with(ENDLESS));
-    let redirect = Site::with(302);
+    let (busy, silent) = (Site::with(503), Site::with(SILENT));
+    // A listener that was there before does not count.
+    let ports = [ReservedPort::new(), ReservedPort::new(), ReservedPort::new()];
+    let later = |at: usize| format!("http://127.0.0.1:{}/health", ports[at].port);
     let reserved = ReservedPort::new();
     let unused = reserved.port;
     let process = |name: &str, ready: &str| {
@@ -32,9 +34,9 @@ fn the_status_decides_and_the_body_is_not_read() {
     let (_place, _server, mut tools) = trusted(
         &[
             process("busy", &format!("http = '{}', timeout_seconds = 2", busy.url())),
-            process("wanted", &format!("http = '{}', status = 503", busy.url())),
-            process("redirect", &format!("http = '{}'", redirect.url())),
-            process("endless", &format!("http = '{}'", endless.url())),
+            process("wanted", &format!("http = '{}', status = 503", later(0))),
+            process("redirect", &format!("http = '{}'", later(1))),
+            process("endless", &format!("http = '{}'", later(2))),
             process(
                 "silent",
                 &format!(
@@ -46,7 +48,14 @@ fn the_status_decides_and_the_body_is_not_read() {
         ]
         .concat(),
     );
-    for name in ["wanted", "redirect", "endless"] {
+    let names = ["wanted", "redirect", "endless"];
+    for name in names {
+        once(&mut tools, name, "running", |process| process["status"] == "running");
+    }
+    let _sites: Vec<_> = std::iter::zip(&ports, [503, 302, ENDLESS])
+        .map(|(reserved, answer)| Site::at(reserved.port, answer))
+        .collect();
+    for name in names {
         once(&mut tools, name, "ready", |process| process["ready"] == true);
     }
     let url = |site: &Site| site.url();
@@ -66,6 +75,63 @@ fn the_status_decides_and_the_body_is_not_read() {
         assert!(found.starts_with(&problem), "{name}: {found}");
         assert_eq!(process["ready"], false);
     }
+}
+
+#[test]
+fn a_stranger_who_listened_before_does_not_make_a_process_ready() {
+    let stranger = Site::with(200);
+    let (place, _server, mut tools) = trusted(&format!(
+        "[processes.web]\ncommand = 'cat'\nautostart = true\n\
+         ready = {{ http = '{}', timeout_seconds = 2 }}\n",
+        stranger.url()
+    ));
+    let web = once(&mut tools, "web", "late", |web| {
+        web["problem"].as_str().is_some_and(|problem| problem.starts_with("it was not ready"))
+    });
+    let problem = web["problem"].as_str().unwrap();
+    let who = format!("port {} was already served by pid {} (", stranger.port, std::process::id());
+    assert!(problem.contains(&who), "{problem}");
+    assert!(problem.ends_with(" before this process was started"), "{problem}");
+    assert_eq!(web["ready"], false);
+    // `up --wait` and `ps` say the same.
+    let up = place.patterm(&["up", "--wait"]).output().unwrap();
+    assert_eq!(up.status.code(), Some(1));
+    assert!(String::from_utf8(up.stdout).unwrap().contains(&who));
+}
+
+#[test]
+fn a_listener_that_replaces_a_stranger_counts_whoever_holds_it() {
+    let reserved = ReservedPort::new();
+    let port = reserved.port;
+    let stranger = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let (_place, _server, mut tools) = trusted(&format!(
+        "[processes.web]\ncommand = 'cat'\nautostart = true\n\
+         ready = {{ http = 'http://127.0.0.1:{port}/', try_timeout_seconds = 0.1 }}\n\
+         restart = 'always'\n"
+    ));
+    once(&mut tools, "web", "running", |web| web["status"] == "running");
+    drop(stranger);
+    // As a container's: none of the process's own children has it.
+    let _container = Site::at(port, 200);
+    once(&mut tools, "web", "ready", |web| web["ready"] == true);
+    // It has answered for an earlier run, so it counts for the next one.
+    let id = named(&mut tools, "web").unwrap()["process_id"].clone();
+    tools.ok("restart_process", json!({"process_id": id}));
+    let is_next = |web: &serde_json::Value| web["ready"] == true && web["runs"] != 1;
+    once(&mut tools, "web", "ready again", is_next);
+}
+
+#[test]
+fn another_process_of_the_project_is_no_stranger() {
+    let reserved = ReservedPort::new();
+    let port = reserved.port;
+    let (_place, _server, mut tools) = trusted(&format!(
+        "[processes.proxy]\ncommand = ['python3', '-m', 'http.server', '--bind', '127.0.0.1', '{port}']\n\
+         autostart = true\nready = {{ port = {port} }}\n\
+         [processes.worker]\ncommand = 'cat'\nautostart = true\ndepends_on = ['proxy']\n\
+         ready = {{ http = 'http://127.0.0.1:{port}/patterm.toml' }}\n"
+    ));
+    once(&mut tools, "worker", "ready", |worker| worker["ready"] == true);
 }
 
 #[test]

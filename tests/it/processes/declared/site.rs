@@ -40,7 +40,12 @@ impl ReservedPort {
 impl Site {
     /// A server that answers with this status.
     pub(super) fn with(status: u16) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::at(0, status)
+    }
+
+    /// The same on a port.
+    pub(super) fn at(port: u16, status: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let answer = Arc::new(AtomicU16::new(status));
         let (answers, silent) = (answer.clone(), Mutex::new(Vec::new()));
