@@ -9,6 +9,7 @@
 mod adopted;
 mod client;
 mod control;
+mod crash;
 pub mod descriptors;
 mod detach;
 mod ending;
@@ -30,6 +31,7 @@ pub use client::{
     END_TIMEOUT, KeeperConnection, KeeperProcess, REPLY_TIMEOUT, connect, has_listener, launch,
     timespec,
 };
+pub use crash::{CrashGuard, TerminalRestore, restore_terminal};
 pub use detach::start_server;
 pub use environment::Environment;
 pub use helper::{HelperLimits, HelperOutput, run_helper};

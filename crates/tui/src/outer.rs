@@ -14,7 +14,7 @@ pub(crate) const ENTER: &[u8] =
     \x1b[2J";
 
 /// Undoes all of it, and whatever a program may have switched on.
-pub(crate) const LEAVE: &[u8] = b"\x1b[?2026l\x1b[<1u\x1b[>4;0m\x1b>\x1b[?1003l\x1b[?1002l\
+pub const LEAVE: &[u8] = b"\x1b[?2026l\x1b[<1u\x1b[>4;0m\x1b>\x1b[?1003l\x1b[?1002l\
     \x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?7h\x1b[0 q\x1b[0m\x1b[?25h\x1b[23;0;0t\x1b[?1049l";
 
 /// The modes that follow the program with the focus.

@@ -67,6 +67,29 @@ fn a_signal_ends_it_and_the_terminal_is_restored() {
 }
 
 #[test]
+fn a_crash_restores_the_terminal() {
+    for signal in [Signal::ABORT, Signal::SEGV, Signal::BUS] {
+        for verb in ["", "attach --raw p1"] {
+            let place = Place::new();
+            place.run(&["run", "--", "sh", "-c", "printf 'lo%s\\n' ok; exec cat"]);
+            let mut screen = Screen::new(&place, 80, 24);
+            screen.line("ulimit -c 0; stty -g > before");
+            screen.patterm(verb);
+            screen.until("look");
+            assert!(screen.is_alternate());
+            Running::of(screen.front_pid("patterm")).signal(signal);
+            screen.until_it(|shown| !shown.contains("look"));
+            screen.line("stty -g > after; echo told$((1 + 1))");
+            screen.until("told2");
+            assert!(!screen.is_alternate(), "{signal:?} {verb}");
+            let read =
+                |name: &str| std::fs::read_to_string(place.path("project").join(name)).unwrap();
+            assert_eq!(read("before"), read("after"), "{signal:?} {verb}");
+        }
+    }
+}
+
+#[test]
 fn a_terminal_left_raw_by_a_killed_tui_is_fixed_by_the_next() {
     let place = Place::new();
     let mut screen = Screen::new(&place, 80, 24);

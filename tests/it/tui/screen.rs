@@ -121,6 +121,11 @@ impl<'a> Screen<'a> {
         self.ask(&["display-message", "-p", "-t", "w", "#{pane_title}"]).trim_end().to_owned()
     }
 
+    /// Whether the alternate screen is shown.
+    pub(crate) fn is_alternate(&self) -> bool {
+        self.ask(&["display-message", "-p", "-t", "w", "#{alternate_on}"]).trim() == "1"
+    }
+
     /// Waits until the screen shows a text.
     #[track_caller]
     pub(crate) fn until(&mut self, text: &str) -> String {
