@@ -111,6 +111,9 @@ pub struct LogVerdict {
     /// How many were lost when the machine stopped, and are recorded as lost.
     #[serde(default)]
     pub lost: u64,
+    /// How many are damaged or missing for no recorded reason, as far as that can be counted.
+    #[serde(default)]
+    pub missing: u64,
     /// The first place where the log is damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_break: Option<LogBreak>,
