@@ -55,6 +55,7 @@ fn a_pane_in_the_past_at_an_event() {
             process_id: Some("p1".to_owned()),
             kind: Some("agent.blocked".to_owned()),
             text: "may I push the branch to origin, and delete the old one there?".to_owned(),
+            offset: None,
         };
         let screens = vec![shown("p1", 50, "Push?\r\n1. Yes\r\n2. No")];
         let result = PastResult { found: Some(found), ..result(sample, screens) };
