@@ -1,9 +1,11 @@
 //! The command line, and `patterm --help` with the verbs in groups.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Command, CommandFactory, FromArgMatches, Parser};
+use patterm_wire::printable;
 
 use super::{GROUPS, Verb};
 
@@ -30,13 +32,31 @@ struct Arguments {
 
 /// Parses the command line and changes to the folder of `-C`. Help and wrong usage end the program here.
 pub(crate) fn parse() -> anyhow::Result<Option<Verb>> {
-    let matches = command().get_matches();
-    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let matches = command().try_get_matches().unwrap_or_else(|error| refuse(&error));
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&error));
     if let Some(folder) = &arguments.folder {
         std::env::set_current_dir(folder)
             .with_context(|| format!("cannot change to the folder {} (-C)", folder.display()))?;
     }
     Ok(arguments.verb)
+}
+
+/// Prints help or wrong usage, and ends the program.
+fn refuse(error: &clap::Error) -> ! {
+    match escaped(error) {
+        None => error.exit(),
+        Some(text) => {
+            let _ = std::io::stderr().write_all(text.as_bytes());
+            std::process::exit(error.exit_code())
+        }
+    }
+}
+
+/// The text of an error that quotes characters which a terminal would interpret; `None` if it has none.
+fn escaped(error: &clap::Error) -> Option<String> {
+    let text = error.render().to_string();
+    let escaped = printable::lines(&text);
+    (escaped != text).then_some(escaped)
 }
 
 /// The definition of all verbs and flags, with grouped help.
@@ -70,6 +90,14 @@ fn groups(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wrong_usage_quotes_nothing_that_a_terminal_would_interpret() {
+        let error = |word: &str| command().try_get_matches_from(["patterm", word]).unwrap_err();
+        let text = escaped(&error("st\u{200b}op\u{e0041}")).unwrap();
+        assert!(text.contains("st\\u{200b}op\\u{e0041}"), "{text}");
+        assert_eq!(escaped(&error("nothing")), None);
+    }
 
     #[test]
     fn the_definitions_are_consistent() {
