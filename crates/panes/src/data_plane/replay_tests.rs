@@ -444,3 +444,31 @@ fn the_screen_of_any_offset_is_what_it_was_then() {
     assert!(at(0).is_none() && at(start).is_none());
     assert_eq!(at(live.log.end()).unwrap().rows(), live.screen.rows());
 }
+
+#[test]
+fn a_recording_from_anywhere_ends_with_the_screen_of_its_end() {
+    let budget = if std::env::var_os("PATTERM_LONG").is_some() { 60_000 } else { 3_000 };
+    arbtest(|u| {
+        let mut live = Live::new(64 << 20);
+        live.print_lines(330_000);
+        let mut places = vec![0, live.screen.offset()];
+        for _ in 0..u.int_in_range(4..=12)? {
+            random_step(u, &mut live)?;
+            places.push(live.screen.offset());
+        }
+        live.screen.settle();
+        let (from, end) = (Offset::new(*u.choose(&places)?), Offset::new(live.log.end()));
+        let run = live.run();
+        run.rebuild();
+        let mut recording = run.recording(Offset::START, from, end).unwrap();
+        while recording.advance() {
+            recording.drop_history();
+        }
+        let screen = recording.screen();
+        assert_eq!((screen.offset(), screen.size()), (end.get(), live.screen.size()));
+        assert!(screen.snapshot() == live.screen.snapshot(), "from {from}");
+        assert_eq!(recording.lost(), 0);
+        Ok(())
+    })
+    .budget_ms(budget);
+}
