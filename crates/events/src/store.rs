@@ -156,12 +156,13 @@ impl Store {
         let newest = newest(ends);
         let damaged: u64 = ends.iter().map(|end| end.scan.damaged_at_end).sum();
         let found = newest.map_or(0, |event| event.seq);
-        let mut last = (found + damaged).max(self.checkpoint.through).max(self.newest.seq);
+        let present = (found + damaged).max(self.checkpoint.through);
+        let mut last = present.max(self.newest.seq);
         let mut lost = self.retell()?;
         // Without a power loss nothing can be lost: then a missing event is damage, which `verify` reports.
         lost.retain(|(first, _)| power_loss && !self.checkpoint.is_lost(*first));
         if power_loss {
-            lost.push((last + 1, last + MOST_UNSYNCED));
+            lost.push((present + 1, last + MOST_UNSYNCED));
             last += MOST_UNSYNCED;
         }
         let record = newest.and_then(|event| serde_json::from_str::<EventRecord>(&event.json).ok());
