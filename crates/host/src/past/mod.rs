@@ -38,7 +38,7 @@ pub(crate) fn read(host: &Host, request: &PastRequest) -> Result<PastResult, Pas
     }
     let timeline = CommonPast::read(host, &request.processes);
     let mut result = PastResult {
-        at_ms: timeline.clamp(request.from_ms.unwrap_or(timeline.now_ms)),
+        at_ms: request.from_ms.unwrap_or(timeline.now_ms).min(timeline.now_ms),
         now_ms: timeline.now_ms,
         first_ms: timeline.first_ms,
         ..PastResult::default()
@@ -48,7 +48,9 @@ pub(crate) fn read(host: &Host, request: &PastRequest) -> Result<PastResult, Pas
         let next = timeline.step(result.at_ms, step)?;
         result.is_missed = next.is_none();
         if let Some(next) = next {
-            result.at_ms = timeline.clamp(next.at_ms);
+            // Nobody goes further back than to the beginning, but may already be there with another process.
+            let lowest = timeline.first_ms.min(result.at_ms);
+            result.at_ms = next.at_ms.clamp(lowest, timeline.now_ms);
             (result.found, result.again_ms) = (next.found, next.again_ms);
         }
     }

@@ -54,11 +54,6 @@ impl CommonPast {
         Self { ids: ids.to_vec(), processes, events: host.events.clone(), first_ms, now_ms }
     }
 
-    /// The nearest moment of which something is known.
-    pub(super) fn clamp(&self, at_ms: u64) -> u64 {
-        at_ms.clamp(self.first_ms, self.now_ms)
-    }
-
     /// What each process showed at a time. That of something that was found is shown up to there, and not what was
     /// printed in the same moment.
     pub(super) fn screens(&self, at_ms: u64, found: Option<&PastPlace>) -> Vec<PastScreen> {
