@@ -401,7 +401,7 @@ async fn the_host_learns_what_happens_to_servers() {
     for id in 1..=2 {
         assert!(!call_tool(&client, id, "x").await["error"].is_null());
     }
-    harness.configure("there", Share::Session, ServerLimits::default(), false);
+    harness.configure("first", Share::Caller, ServerLimits::default(), false);
     assert_eq!(call_tool(&harness.client("a"), 1, "x").await["result"]["of"], 1);
     harness.gateway.end().await;
     let changes = std::mem::take(&mut *seen.0.lock().unwrap());

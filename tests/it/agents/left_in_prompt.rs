@@ -2,7 +2,7 @@
 //! it is left in the prompt, and later evidence corrects the receipt.
 
 use patterm_wire::view::FromView;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::fake::Fake;
 use crate::support::tool_client::ToolClient;
@@ -28,6 +28,10 @@ fn attention_is_requested_for_a_text_left_in_a_prompt_and_the_queue_names_it() {
     let id = fake.spawn_ready();
     let stuck = fake.send(&id, "this is stuck").message;
     fake.until_receipt(stuck, "stalled", "is still in the prompt");
+    let stalled = json!({"since": 1, "types": ["message.stalled"]});
+    let events = fake.tools.ok("get_events", stalled)["events"].take();
+    let is_about = |event: &Value| event["data"]["message_id"] == stuck;
+    assert!(events.as_array().unwrap().iter().any(is_about), "{events}");
     let next = fake.send(&id, "the next one").message;
     let own =
         format!("message {stuck}, which patterm typed and could not submit, is in its prompt");
