@@ -15,7 +15,7 @@ const STORY: Story = Story {
          it?\". It is quoted whole now.",
         "The list shows the agent's question, not always the command that it asks about; look at the pane before you \
          answer, as you would anyway. In a narrow pane, options that the CLI cuts off or scrolls away cannot be offered.",
-        "The reason below the tree is Codex's own report (`state=done`), which says little to people.",
+        "The reason below the tree was Codex's own report (`state=done`), which says little to people; it now says that its turn is over.",
     ],
 };
 
