@@ -204,9 +204,10 @@ impl Observer {
                 Some(preset) => self.check_agent(preset),
                 None => self.check_program(kind).await,
             };
-            let again = observation.again;
+            let mut again = observation.again;
             if preset.is_some() {
-                self.recorder.note(&observation.activity, Instant::now());
+                let drawn = self.recorder.note(&observation.activity, Instant::now());
+                again = [again, drawn].into_iter().flatten().min();
             }
             self.publish(observation);
             // The end of the run is handled at once: until then, its resources cannot be released.
@@ -302,8 +303,9 @@ impl Observer {
         }
         // Conditions that depend on time alone are checked again when that time has come.
         let quiet = preset.input.quiet_ms.and_then(|quiet| quiet.checked_sub(evidence.quiet));
-        let patience =
-            evidence.hook.map(|(event, age)| event.trusted_for().saturating_sub(age.min(steady)));
+        let patience = evidence
+            .hook
+            .map(|(event, age)| event.trusted_for(preset).saturating_sub(age.min(steady)));
         let until_over = until_over.map(|left| left.min(CLOCK_PAUSE));
         let waits = [quiet, patience, until_held, until_over, until_settled];
         let waits = waits.into_iter().flatten().filter(|wait| !wait.is_zero()).min();

@@ -8,7 +8,7 @@ use patterm_wire::digest::ReadDigest;
 use patterm_wire::requests::AnswerDialog;
 use serde_json::{Value, json};
 
-use super::answers::until_dialog;
+use super::answers::observe;
 use super::bench::Bench;
 use super::cli::{CLAUDE, CODEX, Cli, GEMINI, OPENCODE};
 use super::report::row;
@@ -71,6 +71,14 @@ fn check(what: &str, entries: &Value, expected: &[String]) {
     assert!(is_same, "{what}: {found:#?}\nexpected: {expected:#?}");
 }
 
+/// claude's model must find most tools first.
+fn search(cli: Cli, words: &str) -> String {
+    match cli == CLAUDE {
+        true => format!("call ToolSearch {{\"query\": \"{words}\"}} ;; "),
+        false => String::new(),
+    }
+}
+
 impl Evening {
     fn begin() -> Self {
         let settings: String = TEAM.iter().map(|cli| cli.asking.as_str()).collect();
@@ -92,51 +100,66 @@ impl Evening {
         Self { bench, ids, agents, processes: Vec::new(), pads: Vec::new() }
     }
 
-    /// Gives an agent work, and waits until its turn has ended.
-    fn turn(&mut self, agent: usize, work: &str) {
+    /// Gives an agent work, and waits until its turn has ended. A person allows what it asks. Returns what it asked.
+    fn turn(&mut self, agent: usize, work: &str) -> Vec<String> {
         self.send(agent, work);
-        let id = self.ids[agent].clone();
-        self.until_turns(agent);
-        self.bench.until_state(&id, "idle");
+        self.until_turns(agent)
     }
 
     fn send(&mut self, agent: usize, work: &str) {
-        let receipt = self.bench.send(&self.ids[agent].clone(), work);
+        self.bench.send(&self.ids[agent].clone(), work);
         self.agents[agent].turns += 1;
         self.agents[agent].delivered += 1;
-        self.bench.until_done(receipt.message);
     }
 
-    /// Waits until as many turns of an agent have ended as were begun.
-    fn until_turns(&mut self, agent: usize) {
+    /// Waits until as many turns of an agent have ended as were begun, and answers its dialogs meanwhile.
+    fn until_turns(&mut self, agent: usize) -> Vec<String> {
         let (id, turns) = (self.ids[agent].clone(), self.agents[agent].turns);
+        let socket = self.bench.server.socket.clone();
+        let mut person = self.bench.person();
+        let (mut asked, mut answered) = (Vec::new(), None);
         self.bench.until(&format!("turn {turns} of {id}"), |bench| {
-            let all = json!({"types": ["agent.turn_ended"], "process_id": id, "limit": 1000});
+            let process = observe(&socket).processes.into_iter().find(|process| process.id == id);
+            let dialog = process.and_then(|process| process.dialog);
+            let dialog = dialog.filter(|dialog| {
+                dialog.is_answerable() && answered.as_ref() != Some(&dialog.version)
+            });
+            if let Some(dialog) = dialog {
+                let mut labels = dialog.options.iter().map(|option| &option.label);
+                let yes =
+                    |label: &&String| ["Yes", "Allow"].iter().any(|word| label.contains(word));
+                let option = labels.clone().position(|label| yes(&label));
+                let option = option.unwrap_or_else(|| panic!("{dialog:?}"));
+                let request =
+                    json!({"process_id": id, "dialog": dialog.version, "option": option + 1});
+                if person.ok(AnswerDialog::NAME, request)["state"] == "accepted" {
+                    answered = Some(dialog.version.clone());
+                    asked.push(labels.nth(option).unwrap().clone());
+                }
+            }
+            let all =
+                json!({"types": ["agent.turn_ended"], "process_id": id, "since": 1, "limit": 1000});
             let ended = bench.tools.ok("get_events", all)["events"].as_array().unwrap().len();
             // The one with which it began is not counted.
             (ended as u64 > turns).then_some(()).ok_or_else(|| ended.to_string())
         });
+        self.bench.until_state(&id, "idle");
+        for label in &asked {
+            let entries = &mut self.agents[agent].entries;
+            entries.push("blocked: {…}".to_owned());
+            entries.push(format!("person answered “{{…}}”: {{…}}{label}{{…}}"));
+        }
+        asked
     }
 
     /// An agent asks to run something, and a person allows it.
     fn dialog(&mut self, agent: usize) {
-        let (id, file) = (self.ids[agent].clone(), self.bench.place.path("project/made"));
-        self.send(agent, &TEAM[agent].ask.clone());
-        let socket = self.bench.server.socket.clone();
-        let dialog = until_dialog(&socket, &id, |dialog| dialog.is_answerable());
-        let labels: Vec<_> = dialog.options.iter().map(|option| option.label.clone()).collect();
-        let yes = |label: &String| label.contains("Yes") || label.contains("Allow once");
-        let option = labels.iter().position(yes).unwrap_or_else(|| panic!("{labels:?}"));
-        let request = json!({"process_id": id, "dialog": dialog.version, "option": option + 1});
-        let answered = self.bench.person().ok(AnswerDialog::NAME, request);
-        assert_eq!(answered["state"], "accepted", "{answered}");
-        self.bench.until("the tool ran", |_| file.exists().then_some(()).ok_or(String::new()));
-        self.until_turns(agent);
-        self.bench.until_state(&id, "idle");
+        let file = self.bench.place.path("project/made");
+        let asked = self.turn(agent, &TEAM[agent].ask.clone());
+        assert_eq!(asked.len(), 1, "{asked:?}");
         std::fs::remove_file(&file).unwrap();
-        let entries = &mut self.agents[agent].entries;
-        entries.push("blocked: {…}touch made{…}".to_owned());
-        entries.push(format!("person answered “{{…}}”: {{…}}{}{{…}}", labels[option]));
+        let blocked = self.agents[agent].entries.iter_mut().nth_back(1).unwrap();
+        *blocked = "blocked: {…}touch made{…}".to_owned();
     }
 
     /// An agent writes to the next one.
@@ -149,8 +172,6 @@ impl Evening {
         self.agents[agent].sent += 1;
         self.turn(agent, &format!("mock: call send_message {call} ;; say sent {round}"));
         self.until_turns(next);
-        let id = self.ids[next].clone();
-        self.bench.until_state(&id, "idle");
     }
 
     /// An agent has a process commit something, and one that fails.
@@ -160,13 +181,15 @@ impl Evening {
             format!("echo {round} >{name} && git add {name} && git commit -qm 'by {cli} {round}'");
         let commit = json!({"argv": ["sh", "-c", script], "name": name});
         let failing = format!("failing-{agent}-{round}");
+        let search = search(TEAM[agent], "spawn process");
         let fails = json!({"argv": ["sh", "-c", "exit 3"], "name": failing});
         self.turn(
             agent,
-            &format!("mock: call spawn_process {commit} ;; call spawn_process {fails} ;; say started {round}"),
+            &format!("mock: {search}call spawn_process {commit} ;; call spawn_process {fails} ;; say started {round}"),
         );
         self.bench.until("the ends of both", |bench| {
-            let ended = json!({"types": ["process.exited", "git.commit"], "limit": 1000});
+            let ended =
+                json!({"types": ["process.exited", "git.commit"], "since": 1, "limit": 1000});
             let events = bench.tools.ok("get_events", ended);
             let events = events["events"].as_array().unwrap();
             let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
@@ -186,7 +209,13 @@ impl Evening {
     fn pad(&mut self, agent: usize, round: usize) {
         let name = format!("notes-{agent}-{round}");
         let write = json!({"name": name, "content": "what was found"});
-        self.turn(agent, &format!("mock: call scratchpad_write {write} ;; say written {round}"));
+        self.turn(
+            agent,
+            &format!(
+                "mock: {}call scratchpad_write {write} ;; say written {round}",
+                search(TEAM[agent], "scratchpad write")
+            ),
+        );
         self.pads.push(format!("{name}: created by the {}", TEAM[agent].name));
     }
 }

@@ -39,8 +39,9 @@ pub struct HookEvent {
 
 impl HookEvent {
     /// How long it is trusted against the screen.
-    pub fn trusted_for(&self) -> Duration {
-        if self.background { BACKGROUND_TRUST } else { HOOK_TRUST }
+    pub(crate) fn trusted_for(&self, preset: &Preset) -> Duration {
+        let usual = if self.background { BACKGROUND_TRUST } else { HOOK_TRUST };
+        preset.hooks.get(&self.event).and_then(|known| known.trust_ms).unwrap_or(usual)
     }
 }
 
@@ -247,7 +248,7 @@ pub(crate) fn agent(preset: &Preset, evidence: Evidence<'_>, steady: Duration) -
         (None, None) => Activity::new(state, format!("{failed}hook {}", hook.event)),
     };
     let Some(seen) = seen else { return word() };
-    let contradicted = age.min(steady) >= hook.trusted_for();
+    let contradicted = age.min(steady) >= hook.trusted_for(preset);
     let reports_work = || {
         reported(&evidence.snapshot.report)
             .is_some_and(|report| report.state == ActivityState::Working)
@@ -727,6 +728,32 @@ mod tests {
         let turn = snapshot("◐ x", "", &[]);
         check(&turn, Some((ActivityState::Blocked, SHORT)), SHORT, ActivityState::Blocked);
         check(&turn, Some((ActivityState::Blocked, LONG)), LONG, ActivityState::Working);
+    }
+
+    #[test]
+    fn a_hook_of_a_cli_that_draws_late_but_reports_every_end_is_trusted_for_longer() {
+        let preset = Catalogue::read(None).presets.remove("opencode").unwrap().preset.unwrap();
+        let rest = snapshot("OpenCode", "", &["   tab agents  ctrl+p commands"]);
+        let state_after = |hook: &str, time: Duration| {
+            let hook = HookEvent {
+                event: hook.into(),
+                state: ActivityState::Working,
+                background: false,
+                limit: None,
+            };
+            let evidence = Evidence { hook: Some((&hook, time)), ..Evidence::of(&rest) };
+            agent(&preset, evidence, time).state
+        };
+        assert_eq!(seen_now(&preset, &rest).unwrap().state, ActivityState::Idle);
+        for hook in ["turn", "works"] {
+            assert_eq!(
+                state_after(hook, Duration::from_secs(30)),
+                ActivityState::Working,
+                "{hook}"
+            );
+            // Its plugin may have died.
+            assert_eq!(state_after(hook, 2 * LONG), ActivityState::Idle, "{hook}");
+        }
     }
 
     #[test]

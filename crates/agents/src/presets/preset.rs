@@ -395,6 +395,10 @@ pub struct Hook {
     /// hook returns once the CLI has them.
     #[serde(default)]
     pub waits_for_tools: bool,
+    /// How long it is trusted although the screen shows something else, if not as long as others. For CLIs that report
+    /// every end of a turn, but may draw late.
+    #[serde(default, deserialize_with = "optional_milliseconds")]
+    pub trust_ms: Option<Duration>,
 }
 
 /// How a hook reports that a conversation is new.

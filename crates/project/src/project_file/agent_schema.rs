@@ -164,6 +164,7 @@ static HOOK_KEYS: Schema = Schema::Table(&[
     key("background", Schema::Text, "The JSON pointer to work that continues after the turn."),
     key("limit", part(&LIMIT), "How to recognise a turn that ended at a limit."),
     key("waits_for_tools", Schema::Flag, "The CLI continues when its hook returns."),
+    key("trust_ms", MILLISECONDS, "How long it counts although the screen shows something else."),
 ]);
 
 static FRESH: Schema = Schema::Table(&[
