@@ -9,6 +9,7 @@ mod hostile_git;
 mod ports;
 mod reading;
 mod servers;
+mod types;
 
 use std::path::Path;
 

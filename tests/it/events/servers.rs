@@ -24,7 +24,7 @@ fn serve(place: &Place) -> (Spawned, ToolClient) {
 fn seen(tools: &mut ToolClient) -> Vec<(String, Value, bool)> {
     let (events, _) = all(tools);
     let of = events.iter().filter_map(|event| {
-        let kind = event["type"].as_str()?.strip_prefix("server.")?;
+        let kind = event["type"].as_str().filter(|kind| kind.starts_with("server."))?;
         let recovered = event["recovered"] == true;
         Some((kind.to_owned(), event["data"]["server"].clone(), recovered))
     });
@@ -44,24 +44,26 @@ fn starts_ends_and_failures_of_shared_servers_are_recorded() {
         assert!(tools.call("none__echo", json!({})).is_err());
     }
     until("the failure", || {
-        seen(&mut tools).contains(&event("failed", "none", false)).then_some(())
+        seen(&mut tools).contains(&event("server.failed", "none", false)).then_some(())
     });
     place.run(&["servers", "restart", "all"]);
-    until("the end", || seen(&mut tools).contains(&event("stopped", "all", false)).then_some(()));
+    until("the end", || {
+        seen(&mut tools).contains(&event("server.stopped", "all", false)).then_some(())
+    });
     tools.ok("all__echo", json!({}));
     // Shared servers end with patterm's server, which cannot record it when it is killed.
     server.kill();
     let server = place.serve();
     let mut tools = ToolClient::at(&server.socket());
     until("what was missed", || {
-        seen(&mut tools).contains(&event("stopped", "all", true)).then_some(())
+        seen(&mut tools).contains(&event("server.stopped", "all", true)).then_some(())
     });
     let all: Vec<_> = seen(&mut tools).into_iter().filter(|(_, name, _)| name == "all").collect();
     let expected = [
-        event("started", "all", false),
-        event("stopped", "all", false),
-        event("started", "all", false),
-        event("stopped", "all", true),
+        event("server.started", "all", false),
+        event("server.stopped", "all", false),
+        event("server.started", "all", false),
+        event("server.stopped", "all", true),
     ];
     assert_eq!(all[..4], expected, "{all:?}");
 }
