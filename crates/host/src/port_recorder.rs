@@ -53,8 +53,8 @@ struct Check {
 impl PortRecorder {
     /// Continues after the events of earlier servers.
     pub(crate) fn new(panes: Arc<Panes>) -> Self {
-        let told = panes.events().told().processes.into_iter();
-        let recorded = told
+        let processes = panes.events().known_state().processes.into_iter();
+        let recorded = processes
             .filter(|(_, process)| !process.ports.is_empty())
             .map(|(id, process)| (id, (process.run, process.ports)))
             .collect();

@@ -15,7 +15,7 @@ pub(super) struct ServerRecorder(EventLog);
 impl ServerRecorder {
     /// Records first that the servers which an earlier server of patterm left running have ended with it.
     pub(super) fn new(events: EventLog) -> Self {
-        for (server, owner) in events.told().servers {
+        for (server, owner) in events.known_state().servers {
             events.record_recovered(About::project(), Fact::ServerStopped { server, owner });
         }
         Self(events)
