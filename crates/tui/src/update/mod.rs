@@ -225,7 +225,9 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
             let notifications = notices::new_notifications(model, &snapshot);
             panes::apply_snapshot(model, snapshot, &mut effects);
             notices::notify(model, notifications, &mut effects);
-            settings::note_problem(model, settings_problem.as_deref());
+            if before.is_some() {
+                settings::note_problem(model, settings_problem.as_deref());
+            }
             trust::apply_snapshot(model, before.as_ref(), &mut effects);
             if !was_connected {
                 digest::connected(model, before.is_none(), &mut effects);

@@ -35,7 +35,7 @@ pub(super) fn take(model: &mut Model, text: Result<String, String>, effects: &mu
     }
 }
 
-/// Shows what is wrong with the user's `config.toml`, if that is not what it was before.
+/// Shows what is wrong with the user's `config.toml`, if that has changed. The status bar has a mark in any case.
 pub(super) fn note_problem(model: &mut Model, before: Option<&str>) {
     let now = model.snapshot.settings_problem.clone();
     if now.as_deref() == before {
