@@ -3,12 +3,13 @@
 
 use serde_json::json;
 
-use super::fake::Fake;
+use super::fake::{Fake, settle};
 use crate::support::tool_client::ToolClient;
 
 #[test]
 fn presets_that_cannot_be_started_are_named_and_leave_nothing_behind() {
     let mut fake = Fake::new();
+    settle(&mut fake.place, "[agents.wrong]\nlike = \"fake\"\nsettle = \"soon\"\n");
     let spawn = |preset: &str| json!({"agent": preset, "agent_instructions": "begin"});
     for (kind, preset, words) in [
         ("invalid_argument", "nobody", "the presets are claude, codex"),

@@ -63,10 +63,6 @@ program = "{{program}}"
 [agents.missing]
 like = "fake"
 program = "no-such-program"
-
-[agents.wrong]
-like = "fake"
-settle = "soon"
 "#
 );
 

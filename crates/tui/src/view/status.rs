@@ -166,9 +166,6 @@ fn summary(model: &Model, room: usize) -> Vec<String> {
     if model.settings_error.is_some() {
         parts.push("✗ tui.toml".to_owned());
     }
-    if model.snapshot.settings_problem.is_some() {
-        parts.push("✗ config.toml".to_owned());
-    }
     let mut room = room;
     if model.broadcast {
         let press = model.settings.keys.press(Action::Broadcast);
@@ -176,7 +173,11 @@ fn summary(model: &Model, room: usize) -> Vec<String> {
         room = room.saturating_sub(text_width(&text) + 2);
         parts.push(text);
     }
+    // An agent that waits is more urgent than settings.
     parts.extend(needs(model, room));
+    if model.snapshot.settings_problem.is_some() {
+        parts.push("✗ config.toml".to_owned());
+    }
     if let Some(process) = model.marked.last().and_then(|id| model.process(id)) {
         let press = model.settings.keys.press(Action::Marked);
         parts.push(format!("→ {} ({press})", process.name));
