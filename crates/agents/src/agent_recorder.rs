@@ -61,7 +61,12 @@ impl AgentRecorder {
         if activity.state == ActivityState::Blocked {
             return self.note_blocked(activity, now);
         }
-        self.record_drawing();
+        // Nobody could have answered what was never readable: a hook reports it even if it is approved at once, and may
+        // be late.
+        match &self.drawing {
+            Some(Drawing { dialog: Some(_), .. }) => self.record_drawing(),
+            _ => self.drawing = None,
+        }
         let fact = fact(activity)?;
         self.dialog = None;
         if self.last.as_deref() == Some(fact.name()) {
@@ -315,6 +320,10 @@ mod tests {
         // It closes before it is drawn.
         activity.dialog = Some(dialog("2-a", "Force?"));
         assert_eq!(stage.recorder.note(&activity, at(1_000)), Some(SAME_TIME));
+        stage.state(ActivityState::Working, "a spinner");
+        // What was approved at once.
+        activity.dialog = None;
+        stage.recorder.note(&activity, at(2_000));
         stage.state(ActivityState::Working, "a spinner");
         let events = stage.events();
         let of = |event: &EventRecord| (event.kind.clone(), json!(event.data)["question"].clone());

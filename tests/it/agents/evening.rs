@@ -117,6 +117,8 @@ impl Evening {
         let (id, turns) = (self.ids[agent].clone(), self.agents[agent].turns);
         let socket = self.bench.server.socket.clone();
         let mut person = self.bench.person();
+        let entries = &self.agents[agent].entries;
+        let before = entries.iter().filter(|entry| entry.starts_with("blocked: ")).count();
         let (mut asked, mut answered) = (Vec::new(), None);
         self.bench.until(&format!("turn {turns} of {id}"), |bench| {
             let process = observe(&socket).processes.into_iter().find(|process| process.id == id);
@@ -124,7 +126,13 @@ impl Evening {
             let dialog = dialog.filter(|dialog| {
                 dialog.is_answerable() && answered.as_ref() != Some(&dialog.version)
             });
-            if let Some(dialog) = dialog {
+            // A person reads it first.
+            let of_agent = |types: &[&str]| {
+                json!({"types": types, "process_id": id, "since": 1, "limit": 1000})
+            };
+            let blocked = bench.tools.ok("get_events", of_agent(&["agent.blocked"]));
+            let is_recorded = blocked["events"].as_array().unwrap().len() > before + asked.len();
+            if let Some(dialog) = dialog.filter(|_| is_recorded) {
                 let mut labels = dialog.options.iter().map(|option| &option.label);
                 let yes =
                     |label: &&String| ["Yes", "Allow"].iter().any(|word| label.contains(word));
@@ -137,9 +145,7 @@ impl Evening {
                     asked.push(labels.nth(option).unwrap().clone());
                 }
             }
-            let all =
-                json!({"types": ["agent.turn_ended"], "process_id": id, "since": 1, "limit": 1000});
-            let ended = bench.tools.ok("get_events", all)["events"].as_array().unwrap().len();
+            let ended = bench.tools.ok("get_events", of_agent(&["agent.turn_ended"]))["events"].as_array().unwrap().len();
             // The one with which it began is not counted.
             (ended as u64 > turns).then_some(()).ok_or_else(|| ended.to_string())
         });
