@@ -41,6 +41,8 @@ pub(crate) struct AgentRecorder {
     drawing: Option<Drawing>,
     /// The version of the dialog that was recorded last.
     dialog: Option<String>,
+    /// What it asks.
+    question: Option<String>,
     /// What the open dialog asks, and since when this server has seen it.
     asked: Option<(String, Instant)>,
     /// Since when it is in a turn.
@@ -53,7 +55,16 @@ impl AgentRecorder {
         let before = events.known_state().processes.remove(run.id.as_str());
         let before = before.filter(|process| process.run == run.number.get());
         let last = before.and_then(|process| process.agent);
-        Self { events, run, last, drawing: None, dialog: None, asked: None, turn_since: None }
+        Self {
+            events,
+            run,
+            last,
+            drawing: None,
+            dialog: None,
+            question: None,
+            asked: None,
+            turn_since: None,
+        }
     }
 
     /// Records the state, if it is another one. Returns when to look again at the latest.
@@ -62,9 +73,13 @@ impl AgentRecorder {
             return self.note_blocked(activity, now);
         }
         // Nobody could have answered what was never readable: a hook reports it even if it is approved at once, and may
-        // be late.
+        // be late. A dialog that was answered may be drawn once more.
         match &self.drawing {
-            Some(Drawing { dialog: Some(_), .. }) => self.record_drawing(),
+            Some(Drawing { dialog: Some((_, question)), .. })
+                if self.question.as_ref() != Some(question) =>
+            {
+                self.record_drawing();
+            }
             _ => self.drawing = None,
         }
         let fact = fact(activity)?;
@@ -130,6 +145,7 @@ impl AgentRecorder {
     fn record_drawing(&mut self) {
         let Some(Drawing { fact, dialog, begun, .. }) = self.drawing.take() else { return };
         self.switch_to(&fact);
+        self.question = dialog.as_ref().map(|(_, question)| question.clone());
         (self.dialog, self.asked) = match dialog {
             Some((version, question)) => (Some(version), Some((question, begun))),
             None => (None, None),

@@ -206,9 +206,8 @@ impl Evening {
         });
         let by = format!("the {cli}");
         let subject = format!("by {cli} {round} on main");
-        self.processes.push(format!(
-            "{name}: created by {by}, commit {{…}} {subject}{{…}}exited with code 0"
-        ));
+        // git's traces are read beside it, so that its end may come first.
+        self.processes.push(format!("{name}: created by {by}, {{…}}commit {{…}} {subject}{{…}}"));
         self.processes.push(format!("{failing}: created by {by}, exited with code 3"));
     }
 
@@ -281,6 +280,9 @@ fn the_digest_of_an_evening_with_four_clis_is_what_happened() {
         assert!(sum > 0 && number(&time["unknown_ms"]) == 0, "{time}");
     }
     check("processes", &digest["processes"], &processes);
+    let ended = texts(&digest["processes"]);
+    let well = ended.iter().filter(|text| text.contains("exited with code 0")).count();
+    assert_eq!(well, processes.len() / 2, "{ended:#?}");
     check("scratchpads", &digest["scratchpads"], &pads);
     // Two of the processes of each agent and round failed, which a person may want to know.
     let needs = strings(&json!(texts(&digest["needs_you"])));

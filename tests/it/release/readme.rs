@@ -74,6 +74,8 @@ const CASES: &[(&str, Case)] = &[
     ("patterm events -f p3", Elsewhere("events::reading")),
     ("patterm events verify", Does("; nothing is damaged")),
     ("patterm blame HEAD", Elsewhere("events::blame")),
+    ("patterm doctor", Elsewhere("set_up::doctor")),
+    ("patterm up --wait", Elsewhere("processes::declared")),
     ("patterm hooks", Does("no hooks")),
     ("patterm hooks test phone", Elsewhere("hooks::rights")),
     ("patterm digest", Does("Since ")),

@@ -109,7 +109,7 @@ fn the_palette_finds_every_action_by_typing() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 80, 24);
     screen.lead(":");
-    screen.until("add a pane to the right of this one");
+    screen.until("add a pane to the right of");
     screen.type_in("start shell this");
     screen.until_it(|shown| !shown.contains("add a pane"));
     screen.press(&["Enter"]);
