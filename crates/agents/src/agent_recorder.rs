@@ -72,8 +72,8 @@ impl AgentRecorder {
         if activity.state == ActivityState::Blocked {
             return self.note_blocked(activity, now);
         }
-        // Nobody could have answered what was never readable: a hook reports it even if it is approved at once, and may
-        // be late. A dialog that was answered may be drawn once more.
+        // A dialog that closes before it can be read was approved automatically, or its hook's report was late. One that
+        // was just answered may be drawn once more.
         match &self.drawing {
             Some(Drawing { dialog: Some((_, question)), .. })
                 if self.question.as_ref() != Some(question) =>

@@ -74,7 +74,7 @@ pub(crate) fn run(process: Option<String>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Restores the terminal if a signal kills this process. Without a terminal, the TUI says so itself.
+/// Restores the terminal if a signal kills this process. `None` without a terminal, which the TUI reports.
 fn crash_guard() -> Option<CrashGuard> {
     use rustix::fs::{Mode, OFlags, open};
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -1,5 +1,5 @@
-//! Which events were written last, in a small file of its own. Without it, nobody would notice that the newest lines, or
-//! all files, are gone. It is written after each event and not synced: it survives the death of the server, and after a
+//! Records which events were written last, in a small file of its own. Without it, the loss of the newest lines, or of all
+//! files, would go unnoticed. It is written after each event and not synced: it survives the death of the server, and after a
 //! power loss it only limits what may have been lost.
 
 use std::fs::File;

@@ -42,7 +42,7 @@ fn expanded(
             (error, _) => refused(error.to_string()),
         })?;
         let Ok(key) = name.parse::<HeaderName>() else {
-            return Err(refused("this is no name of a header".into()));
+            return Err(refused("this is not a valid header name".into()));
         };
         let Ok(mut value) = HeaderValue::from_str(&value) else {
             return Err(refused("its value has characters that no header may have".into()));

@@ -235,7 +235,7 @@ enum Begun {
     Died(Died),
 }
 
-/// The process of a server that answers nobody.
+/// The process of a server that does not respond.
 struct ServerProcess {
     pid: u32,
     handle: OwnedFd,

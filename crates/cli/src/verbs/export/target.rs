@@ -28,7 +28,7 @@ impl Target {
         path.map_or(Ok(Self::Stdout), |path| NewFile::create(path, force).map(Self::File))
     }
 
-    /// Writes; `false` once nobody reads it.
+    /// Writes. Returns `false` once the reader has closed the pipe.
     pub(super) fn write(&mut self, text: &str) -> anyhow::Result<bool> {
         match self {
             Self::Stdout => Ok(print_content(text)),

@@ -237,7 +237,7 @@ impl Player {
             one_line(&self.parts.begun.name),
             self.playback.speed(),
         );
-        // Each of these characters takes one column, except in the name; a name that is cut is no harm.
+        // Only the name may have characters that are not one column wide, and it may be cut.
         let columns = usize::from(size.columns);
         let text: String = text.chars().take(columns).collect();
         let status =
